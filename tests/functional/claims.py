@@ -1,8 +1,8 @@
 """Nova's scheduler on hosts that exist in its database and in Placement alone.
 
-Compute services for hundreds of hosts would take minutes to start. Here the host manager reads
-compute nodes from the cell's database and claims go to Placement, both real; nobody builds the
-VMs that have been scheduled.
+The hosts are those of a thin cloud, see :mod:`tests.functional.thin_cloud`, without a tracker:
+here the host manager reads compute nodes from the cell's database and claims go to Placement, both
+real; nothing builds the VMs that have been scheduled.
 """
 
 import random
@@ -19,10 +19,12 @@ from oslo_messaging import ExpectedException
 from oslo_utils import uuidutils
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from tests.functional import build_requests, nova_objects
+from hpc_sched.nova_glue.request import claim_followup
+from tests.functional import build_requests, host_rows, nova_objects, provider_rows
+from tests.functional.faults import wait_until
 from tests.functional.nova_objects import MEMORY_MB, VCPUS
 
-# Nobody reports; the scheduler must be started with this.
+# Computes that are rows report nothing; the scheduler must be started with this.
 STAYS_UP = {("DEFAULT", "service_down_time"): 100000}
 
 
@@ -34,6 +36,9 @@ class ClaimsOnly:
         self.context = nova_context.get_admin_context()
         self.consumers: list[str] = []
         self.provider_of: dict[str, str] = {}
+        self.providers: list[str] = []  # those of the hosts and all others
+        # That of the cloud, unless one is started on these hosts.
+        self.scheduler: manager.SchedulerManager | None = None
         # Whether the API database takes build requests; without them nothing is claimed at once.
         self.has_build_requests = True
 
@@ -45,23 +50,44 @@ class ClaimsOnly:
     ) -> None:
         """Make a compute node for each host, with some of it in use."""
         used_mb = used_mb or {}
-        cell = self.cloud.cell_mappings["cell1"]
-        with nova_context.target_cell(self.context, cell) as in_cell:
-            for host, vcpus in used_vcpus.items():
-                node = nova_objects.stored_compute_node(
-                    in_cell,
-                    cell,
-                    host,
-                    vcpus_used=vcpus,
-                    memory_mb=memory_mb,
-                    memory_mb_used=used_mb.get(host, 0),
-                )
-                self.provider_of[host] = node.uuid
-                nova_objects.add_provider(self._send, node)
+        nodes = host_rows.add(
+            self.cloud,
+            {
+                host: {
+                    "vcpus_used": vcpus,
+                    "memory_mb": memory_mb,
+                    "memory_mb_used": used_mb.get(host, 0),
+                }
+                for host, vcpus in used_vcpus.items()
+            },
+        )
+        self.provider_of |= {host: node.uuid for host, node in nodes.items()}
+        self.add_providers([host_rows.provider(node) for node in nodes.values()])
 
-    def _send(self, method: str, path: str, version: str, body: Any) -> None:
-        answer = getattr(self.cloud.placement, method)(path, version=version, body=body)
-        assert answer.status in (200, 201), answer.body
+    def add_providers(self, providers: Sequence[provider_rows.Provider]) -> None:
+        """Write resource providers, parents before their children."""
+        provider_rows.write(providers)
+        self.providers += [found.uuid for found in providers]
+
+    def set_options(self, options: Mapping[tuple[str, str], Any]) -> None:
+        """Set options of nova.conf, by section and name."""
+        for (section, name), value in options.items():
+            self.cloud.flags(**{name: value}, group=None if section == "DEFAULT" else section)
+
+    def start_scheduler(self, options: Mapping[tuple[str, str], Any]) -> manager.SchedulerManager:
+        """Start a scheduler with options; place() uses it."""
+        self.set_options(options)
+        self.scheduler = manager.SchedulerManager()
+        return self.scheduler
+
+    def remove(self) -> None:
+        """Remove all claims and hosts."""
+        wait_until(lambda: not claim_followup._followed)
+        self.release()
+        host_rows.remove(self.cloud, self.provider_of)
+        provider_rows.remove(self.providers)
+        self.provider_of.clear()
+        self.providers.clear()
 
     def know_no_instances(self, scheduler: manager.SchedulerManager) -> None:
         """Spare a scheduler the query per host for instances, of which there are none."""
@@ -79,7 +105,7 @@ class ClaimsOnly:
 
         :param uuids: of its VMs, the first being that of the spec; random ones by default
         """
-        chosen = scheduler or self.cloud.scheduler.manager
+        chosen = scheduler or self.scheduler or self.cloud.scheduler.manager
         self.know_no_instances(chosen)
         vms = list(uuids) or [
             spec.instance_uuid,
@@ -97,9 +123,27 @@ class ClaimsOnly:
 
     def release(self, consumers: Iterable[str] | None = None) -> None:
         """Remove claims, all by default."""
-        for consumer in list(self.consumers if consumers is None else consumers):
-            self.cloud.placement.delete(f"/allocations/{consumer}", version="1.28")
-            self.consumers.remove(consumer)
+        gone = set(self.consumers if consumers is None else consumers)
+        provider_rows.release(gone)
+        self.consumers = [one for one in self.consumers if one not in gone]
+
+
+@contextmanager
+def claims_on(
+    cloud: NovaCloud,
+    used_vcpus: Mapping[str, int],
+    used_mb: Mapping[str, int] | None = None,
+    options: Mapping[tuple[str, str], Any] | None = None,
+) -> Iterator[ClaimsOnly]:
+    """Yield hosts on a cloud, removed afterwards, with a scheduler if options are given."""
+    claims = ClaimsOnly(cloud)
+    claims.add_hosts(used_vcpus, used_mb)
+    try:
+        if options is not None:
+            claims.start_scheduler(options)
+        yield claims
+    finally:
+        claims.remove()
 
 
 def ask(

@@ -22,7 +22,7 @@ from hpc_sched.demo.nova_cloud import NovaCloud
 CONF = nova.conf.CONF
 
 #: Sections of nova.conf that tests set; each gets its value at the start back.
-SECTIONS = ("hpc_sched", "filter_scheduler", "scheduler", "quota", "workarounds", "compute")
+SECTIONS = ("hpc_sched", "filter_scheduler", "scheduler", "quota", "workarounds", "compute", "pci")
 # Of a compute node what filters and weighers see in its HostState.
 COLUMNS = (
     "vcpus",

@@ -25,6 +25,20 @@ def sharing_options(folder: Path, **ours: Any) -> dict[tuple[str, str], Any]:
     return found | {("hpc_sched", name): value for name, value in ours.items()}
 
 
+def sample_options(
+    folder: Path, leaves: Mapping[str, list[str]], **ours: Any
+) -> dict[tuple[str, str], Any]:
+    """Return the options of the sample, with a topology of leaves that is read once, and ours."""
+    usual = {
+        "topology_file": str(write_topology(folder, leaves)),
+        "topology_reload_interval": 0,
+        "cell_timeout": BUSY_MACHINE,
+    }
+    return read_options(SAMPLE_CONF) | {
+        ("hpc_sched", name): value for name, value in (usual | ours).items()
+    }
+
+
 def four_by_eight() -> dict[str, list[str]]:
     """Return 32 hosts under 4 leaves.
 

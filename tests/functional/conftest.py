@@ -54,6 +54,19 @@ def shared_cloud(
     yield from running_cloud.used(mark.args[0])
 
 
+@pytest.fixture(scope="module")
+def cloud_of_module(
+    request: pytest.FixtureRequest, running_cloud: RunningCloud
+) -> Iterator[TestedCloud]:
+    """Return the shared cloud to a fixture of a module, which leaves it as it found it.
+
+    For modules whose tests only read what takes long to write.
+    """
+    mark = request.node.get_closest_marker("cloud")
+    assert mark is not None, "a module on a shared cloud has the mark cloud(kind)"
+    yield from running_cloud.used(mark.args[0])
+
+
 @pytest.fixture
 def cloud(shared_cloud: TestedCloud) -> TestedCloud:
     """Return the shared cloud; a module that adds flavors to it has a fixture of this name."""

@@ -1,27 +1,31 @@
 """Hosts with devices, NUMA cells and shared disks, in Nova's database and in Placement alone.
 
 As :mod:`tests.functional.claims`, with whole trees of providers: what nova-compute would report of
-such hosts. A cloud is removed again after each test.
+such hosts.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
-from nova import context as nova_context
 from nova import objects
 from nova.objects.pci_device_pool import PciDevicePool
 from nova.pci import request as pci_request
 from nova.scheduler import manager
 from nova.scheduler import utils as scheduler_utils
 from nova.virt import hardware
-from oslo_utils import timeutils, uuidutils
+from oslo_utils import uuidutils
 
-from tests.functional import nova_objects
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.room import compared_hosts
+from tests.functional import host_rows, nova_objects
 from tests.functional.claims import ClaimsOnly
+from tests.functional.clouds import sample_options
+from tests.functional.provider_rows import Provider
 
 KIB = 1024
 # Page sizes of x86 in KiB.
@@ -97,154 +101,153 @@ def gpus(count: int, *, numa_node: int | None = None, **tags: str) -> dict[str, 
     }
 
 
-def _inventory(amount: Any) -> dict[str, Any]:
-    return {"total": amount} if isinstance(amount, int) else dict(amount)
-
-
 class DeviceHosts(ClaimsOnly):
     """Clouds of such hosts, one after the other, on one Placement."""
 
-    def __init__(self, cloud: Any) -> None:
+    def __init__(self, cloud: NovaCloud) -> None:
         super().__init__(cloud)
-        self.scheduler: manager.SchedulerManager | None = None
-        self._nodes: list[tuple[objects.Service, objects.ComputeNode, objects.HostMapping]] = []
-        self._providers: list[str] = []
-        self._pools: dict[str, str] = {}  # storage pool to its aggregate
-        self._generations: dict[str, int] = {}  # of providers
-        self._classes: set[str] = set()  # resource classes that exist
+        self.nodes: dict[str, objects.ComputeNode] = {}  # by host
+        self.aggregates: dict[str, str] = {}  # storage pool to its aggregate
 
     def build(
         self, hosts: Mapping[str, Host], storage: Mapping[str, Mapping[str, Any]] | None = None
     ) -> None:
         """Make the hosts, and storage pools that some of them share, with a new scheduler."""
-        for name, inventories in (storage or {}).items():
-            uuid = self._provider(name, None, inventories)
-            self._pools[name] = uuidutils.generate_uuid()
-            self._put(uuid, "aggregates", {"aggregates": [self._pools[name]]})
-            self._put(uuid, "traits", {"traits": ["MISC_SHARES_VIA_AGGREGATE"]})
-        mapped = self.cloud.cell_mappings["cell1"]
-        with nova_context.target_cell(self.context, mapped) as in_cell:
-            for name, host in hosts.items():
-                self._add(in_cell, mapped, name, host)
+        self.aggregates |= {name: uuidutils.generate_uuid() for name in storage or {}}
+        pools = [
+            Provider(
+                uuidutils.generate_uuid(),
+                name=name,
+                inventories=_inventories(inventories),
+                traits=["MISC_SHARES_VIA_AGGREGATE"],
+                aggregates=[self.aggregates[name]],
+            )
+            for name, inventories in (storage or {}).items()
+        ]
+        children = {
+            name: {child: uuidutils.generate_uuid() for child in host.children}
+            for name, host in hosts.items()
+        }
+        self.nodes |= host_rows.add(
+            self.cloud, {name: _fields(host, children[name]) for name, host in hosts.items()}
+        )
+        self.provider_of |= {name: self.nodes[name].uuid for name in hosts}
+        trees = []
+        for name, host in hosts.items():
+            shared = [self.aggregates[host.shares]] if host.shares else []
+            trees += _tree(host, self.nodes[name], children[name], shared)
+        self.add_providers([*pools, *trees])
         self.scheduler = manager.SchedulerManager()
 
-    def remove(self) -> None:
-        """Remove all claims and hosts."""
-        self.release()
-        for service, node, mapping in self._nodes:
-            mapped = self.cloud.cell_mappings["cell1"]
-            with nova_context.target_cell(self.context, mapped) as in_cell:
-                for thing in (node, service):
-                    thing._context = in_cell
-                    thing.destroy()
-            mapping.destroy()
-        for uuid in reversed(self._providers):
-            answer = self.cloud.placement.delete(f"/resource_providers/{uuid}", version="1.36")
-            assert answer.status == 204, answer.body
-        self._nodes.clear()
-        self._providers.clear()
-        self._pools.clear()
-        self.provider_of.clear()
-
-    def _add(self, in_cell: Any, mapped: Any, name: str, host: Host) -> None:
-        service = objects.Service(
-            in_cell, host=name, binary="nova-compute", topic="compute", report_count=1
-        )
-        service.create()
-        service.last_seen_up = timeutils.utcnow()
-        service.save()
-        children = {child: uuidutils.generate_uuid() for child in host.children}
-        pools = [
-            PciDevicePool.from_dict(
-                {key: value for key, value in pool.items() if key not in ("tags", "child")}
-                | dict(pool["tags"])
-                | ({"rp_uuid": children[pool["child"]]} if "child" in pool else {})
-            )
-            for pool in host.pools
-        ]
-        pinned = sum(len(one.pinned_cpus) for one in host.cells)
-        node = nova_objects.compute_node(
-            in_cell,
-            host=name,
-            service_id=service.id,
-            memory_mb=host.memory_mb,
-            vcpus_used=pinned,
-            memory_mb_used=sum(one.memory_usage for one in host.cells),
-            **{
-                "vcpus": host.vcpus,
-                "local_gb": host.disk_gb,
-                "free_disk_gb": host.disk_gb,
-                "pci_device_pools": objects.PciDevicePoolList(objects=pools),
-                "numa_topology": (
-                    objects.NUMATopology(cells=list(host.cells))._to_json() if host.cells else None
-                ),
-                **host.reported,
-            },
-        )
-        node.create()
-        mapping = objects.HostMapping(self.context, host=name, cell_mapping=mapped)
-        mapping.create()
-        self._nodes.append((service, node, mapping))
-        self.provider_of[name] = node.uuid
-        usual = {"VCPU": host.vcpus, "MEMORY_MB": host.memory_mb, "DISK_GB": host.disk_gb}
-        if host.cells:
-            used = sum(one.memory_usage for one in host.cells)
-            usual["MEMORY_MB"] = {"total": host.memory_mb, "reserved": used}
-            shared = sum(len(one.cpuset) for one in host.cells)
-            own = sum(len(one.pcpuset) for one in host.cells)
-            usual["VCPU"] = shared
-            usual["PCPU"] = {"total": own, "reserved": pinned}
-        own = {
-            key: value
-            for key, value in {**usual, **host.inventories}.items()
-            if key not in host.without and value != 0
-        }
-        self._provider(name, None, own, node.uuid)
-        self._put(node.uuid, "traits", {"traits": ["OWNER_NOVA"]})
-        if host.shares:
-            self._put(node.uuid, "aggregates", {"aggregates": [self._pools[host.shares]]})
-        for child, inventories in host.children.items():
-            self._provider(f"{name}_{child}", node.uuid, inventories, children[child])
-            traits = ["OWNER_NOVA", *host.traits.get(child, ())]
-            self._put(children[child], "traits", {"traits": traits})
-
-    def _provider(
-        self,
-        name: str,
-        parent: str | None,
-        inventories: Mapping[str, Any],
-        uuid: str | None = None,
-    ) -> str:
-        uuid = uuid or uuidutils.generate_uuid()
-        body = {"name": name, "uuid": uuid} | ({"parent_provider_uuid": parent} if parent else {})
-        answer = self.cloud.placement.post("/resource_providers", version="1.36", body=body)
-        assert answer.status == 200, answer.body
-        self._providers.append(uuid)
-        self._generations[uuid] = 0
-        for resource_class in inventories.keys() - self._classes:
-            self._classes.add(resource_class)
-            if resource_class.startswith("CUSTOM_"):
-                self.cloud.placement.put(
-                    f"/resource_classes/{resource_class}", version="1.36", body=None
-                )
-        found = {key: _inventory(amount) for key, amount in inventories.items()}
-        self._put(uuid, "inventories", {"inventories": found})
-        return uuid
-
-    def _put(self, uuid: str, what: str, body: Mapping[str, Any]) -> None:
-        for trait in body.get("traits", ()):
-            if trait.startswith("CUSTOM_"):
-                self.cloud.placement.put(f"/traits/{trait}", version="1.36", body=None)
+    def put(self, uuid: str, what: str, body: Mapping[str, Any]) -> None:
+        """Change a provider through Placement's API: its inventories, aggregates or traits."""
         path = f"/resource_providers/{uuid}"
-        if uuid not in self._generations:
-            found = self.cloud.placement.get(path, version="1.36").body
-            self._generations[uuid] = found["generation"]
-        generation = {"resource_provider_generation": self._generations[uuid]}
+        found = self.cloud.placement.get(path, version="1.36").body
+        generation = {"resource_provider_generation": found["generation"]}
         answer = self.cloud.placement.put(
             f"{path}/{what}", version="1.36", body=generation | dict(body)
         )
         assert answer.status == 200, answer.body
-        self._generations[uuid] = answer.body["resource_provider_generation"]
+
+
+@contextmanager
+def device_hosts_on(
+    cloud: NovaCloud, folder: Path, leaves: Mapping[str, list[str]]
+) -> Iterator[DeviceHosts]:
+    """Yield what builds hosts on a cloud, with Nova's filters for devices beside the sample's.
+
+    The hosts are removed afterwards.
+    """
+    options = sample_options(folder, leaves)
+    filters = ("filter_scheduler", "enabled_filters")
+    options[filters] = ["NUMATopologyFilter", "PciPassthroughFilter", *options[filters]]
+    compared_hosts.forget_all()
+    hosts = DeviceHosts(cloud)
+    hosts.set_options(options)
+    try:
+        yield hosts
+    finally:
+        hosts.remove()
+
+
+def _fields(host: Host, children: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of the compute node of a host.
+
+    :param children: name to uuid of the providers below that of the host
+    """
+    pools = [
+        PciDevicePool.from_dict(
+            {key: value for key, value in pool.items() if key not in ("tags", "child")}
+            | dict(pool["tags"])
+            | ({"rp_uuid": children[pool["child"]]} if "child" in pool else {})
+        )
+        for pool in host.pools
+    ]
+    return {
+        "memory_mb": host.memory_mb,
+        "vcpus_used": _pinned(host),
+        "memory_mb_used": sum(one.memory_usage for one in host.cells),
+        "vcpus": host.vcpus,
+        "local_gb": host.disk_gb,
+        "free_disk_gb": host.disk_gb,
+        "pci_device_pools": objects.PciDevicePoolList(objects=pools),
+        "numa_topology": (
+            objects.NUMATopology(cells=list(host.cells))._to_json() if host.cells else None
+        ),
+        **host.reported,
+    }
+
+
+def _tree(
+    host: Host,
+    node: objects.ComputeNode,
+    children: Mapping[str, str],
+    aggregates: Sequence[str],
+) -> Iterator[Provider]:
+    """Yield the provider of a host, then those of its children."""
+    usual: dict[str, Any] = {
+        "VCPU": host.vcpus,
+        "MEMORY_MB": host.memory_mb,
+        "DISK_GB": host.disk_gb,
+    }
+    if host.cells:
+        used = sum(one.memory_usage for one in host.cells)
+        usual["MEMORY_MB"] = {"total": host.memory_mb, "reserved": used}
+        usual["VCPU"] = sum(len(one.cpuset) for one in host.cells)
+        own = sum(len(one.pcpuset) for one in host.cells)
+        usual["PCPU"] = {"total": own, "reserved": _pinned(host)}
+    yield Provider(
+        node.uuid,
+        name=node.host,
+        inventories=_inventories(
+            {
+                key: value
+                for key, value in {**usual, **host.inventories}.items()
+                if key not in host.without and value != 0
+            }
+        ),
+        traits=["OWNER_NOVA"],
+        aggregates=aggregates,
+    )
+    for child, inventories in host.children.items():
+        yield Provider(
+            children[child],
+            parent=node.uuid,
+            name=f"{node.host}_{child}",
+            inventories=_inventories(inventories),
+            traits=["OWNER_NOVA", *host.traits.get(child, ())],
+        )
+
+
+def _pinned(host: Host) -> int:
+    return sum(len(one.pinned_cpus) for one in host.cells)
+
+
+def _inventories(amounts: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {
+        name: {"total": amount} if isinstance(amount, int) else dict(amount)
+        for name, amount in amounts.items()
+    }
 
 
 def device_request(

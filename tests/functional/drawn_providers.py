@@ -1,4 +1,4 @@
-"""Small clouds of mixed devices, drawn from a seed and written to Placement.
+"""Small clouds of mixed devices, drawn from a seed, as providers for Placement.
 
 ::
 
@@ -14,13 +14,8 @@
 
 import random
 import uuid
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
 
-import sqlalchemy as sa
-from placement import db_api
-from placement.db.sqlalchemy import models
+from tests.functional.provider_rows import Provider
 
 DEVICE = "CUSTOM_PCI_10DE_2331"
 ALIAS = '{"name": "gpu", "vendor_id": "10de", "product_id": "2331"}'
@@ -64,24 +59,12 @@ FLAVORS: tuple[dict[str, str], ...] = (
 )
 
 
-@dataclass
-class Drawn:
-    """One provider to write."""
-
-    uuid: str
-    parent: str | None
-    inventories: dict[str, dict[str, Any]] = field(default_factory=dict)
-    traits: list[str] = field(default_factory=list)
-    aggregates: list[str] = field(default_factory=list)
-    used: dict[str, int] = field(default_factory=dict)
-
-
 class DrawnCloud:
     """Some hosts with devices, and a pool of disk that some of them share."""
 
     def __init__(self, seed: int, hosts: int = 3) -> None:
         self.numbers = random.Random(seed)
-        self.providers: list[Drawn] = []
+        self.providers: list[Provider] = []
         self.hosts: list[str] = []  # uuids of the roots
         self._aggregate = self._uuid()
         self._has_pool = self.numbers.random() < 0.4
@@ -100,7 +83,7 @@ class DrawnCloud:
 
     def _add_host(self) -> None:
         numbers = self.numbers
-        root = Drawn(self._uuid(), None, traits=self._traits(0.3))
+        root = Provider(self._uuid(), traits=self._traits(0.3))
         self.providers.append(root)
         self.hosts.append(root.uuid)
         ratio = numbers.choice([1.0, 1.0, 1.5, 4.0])
@@ -120,20 +103,20 @@ class DrawnCloud:
         for _ in range(numbers.choice([0, 0, 2, 4])):
             self._add(root, DEVICE, 1)
         if numbers.random() < 0.4:
-            nics = Drawn(self._uuid(), root.uuid)
+            nics = Provider(self._uuid(), root.uuid)
             self.providers.append(nics)
             for _ in range(numbers.randint(1, 2)):
                 pf = self._add(nics, "SRIOV_NET_VF", numbers.randint(2, 8))
                 pf.traits = self._traits(0.3)
 
-    def _add(self, parent: Drawn | None, name: str, total: int) -> Drawn:
-        found = Drawn(self._uuid(), parent and parent.uuid)
+    def _add(self, parent: Provider | None, name: str, total: int) -> Provider:
+        found = Provider(self._uuid(), parent and parent.uuid)
         self.providers.append(found)
         self._stock(found, name, total)
         return found
 
     def _stock(
-        self, provider: Drawn, name: str, total: int, *, ratio: float = 1.0, reserved: int = 0
+        self, provider: Provider, name: str, total: int, *, ratio: float = 1.0, reserved: int = 0
     ) -> None:
         # Equal devices have equal units.
         of_kind = random.Random(f"{name} {total}")
@@ -155,57 +138,3 @@ class DrawnCloud:
             unit = provider.inventories[name]["step_size"]
             if used := used // unit * unit:
                 provider.used[name] = used
-
-
-def write(clouds: list[DrawnCloud]) -> None:
-    """Write the rows of clouds to Placement's database; its API would take minutes."""
-    engine = db_api.get_placement_engine()
-    with engine.begin() as connection:
-
-        def ids(model: Any, key: str, names: Iterable[str]) -> dict[str, int]:
-            """Return the ids of rows by name; the custom ones and aggregates are made."""
-            column = getattr(model, key)
-            known = set(connection.execute(sa.select(column)).scalars())
-            if new := [{key: name} for name in sorted(set(names) - known)]:
-                connection.execute(sa.insert(model), new)
-            return dict(connection.execute(sa.select(column, model.id)).all())
-
-        drawn = [found for cloud in clouds for found in cloud.providers]
-        classes = ids(models.ResourceClass, "name", (c for d in drawn for c in d.inventories))
-        traits = ids(models.Trait, "name", (t for d in drawn for t in d.traits))
-        aggregates = ids(
-            models.PlacementAggregate, "uuid", (a for d in drawn for a in d.aggregates)
-        )
-        number = {found.uuid: i for i, found in enumerate(drawn, 1000)}
-        root: dict[str, int] = {}
-        for found in drawn:
-            root[found.uuid] = root[found.parent] if found.parent else number[found.uuid]
-        rows: dict[Any, list[dict[str, Any]]] = {
-            models.ResourceProvider: [
-                {
-                    "id": number[found.uuid],
-                    "uuid": found.uuid,
-                    "name": found.uuid,
-                    "generation": 1,
-                    "root_provider_id": root[found.uuid],
-                    "parent_provider_id": number[found.parent] if found.parent else None,
-                }
-                for found in drawn
-            ]
-        }
-        for found in drawn:
-            own = {"resource_provider_id": number[found.uuid]}
-            for name, stock in found.inventories.items():
-                row = own | {"resource_class_id": classes[name]}
-                rows.setdefault(models.Inventory, []).append(row | stock)
-                if used := found.used.get(name):
-                    row |= {"used": used, "consumer_id": str(uuid.uuid4())}
-                    rows.setdefault(models.Allocation, []).append(row)
-            for model, key, of_name, names in (
-                (models.ResourceProviderTrait, "trait_id", traits, found.traits),
-                (models.ResourceProviderAggregate, "aggregate_id", aggregates, found.aggregates),
-            ):
-                for name in names:
-                    rows.setdefault(model, []).append(own | {key: of_name[name]})
-        for model, of_model in rows.items():
-            connection.execute(sa.insert(model), of_model)

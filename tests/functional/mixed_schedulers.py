@@ -12,7 +12,7 @@ without the plugin two VMs are never under one leaf as long as both have room.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from oslo_utils import uuidutils
 
 from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional import build_requests, outcomes, rows
-from tests.functional.claims import ClaimsOnly, request
+from tests.functional.claims import ClaimsOnly, claims_on, request
 from tests.functional.clouds import SAMPLE_CONF, leaves_used, write_topology
 from tests.functional.database_files import write_conf
 from tests.functional.outcomes import Outcome
@@ -171,12 +171,13 @@ def check_placement(claims: ClaimsOnly, placed: list[Outcome]) -> None:
 
 
 @contextmanager
-def mixed_cloud(start_cloud: Callable[..., NovaCloud], folder: Path) -> Iterator[Mixed]:
-    """Yield the cloud without a scheduler; those that were started end with it."""
-    claims = ClaimsOnly(start_cloud(with_scheduler=False))
-    claims.add_hosts(
-        dict.fromkeys(ORDER, 0), {host: 2048 * place for place, host in enumerate(ORDER)}
-    )
+def mixed_cloud(cloud: NovaCloud, folder: Path) -> Iterator[Mixed]:
+    """Yield hosts on a cloud; the schedulers that were started end with them."""
+    used_mb = {host: 2048 * place for place, host in enumerate(ORDER)}
     topology = write_topology(folder, LEAVES)
-    with served(claims.cloud, folder, topology) as conf, ExitStack() as stack:
+    with (
+        claims_on(cloud, dict.fromkeys(ORDER, 0), used_mb) as claims,
+        served(cloud, folder, topology) as conf,
+        ExitStack() as stack,
+    ):
         yield Mixed(claims, folder, conf, stack)

@@ -3,7 +3,7 @@
 For :mod:`tests.functional.claims` and for ``benchmarks/choice_cloud.py``; imports Nova alone.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from nova import context as nova_context
@@ -93,18 +93,9 @@ def reported_fields(resources: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def add_provider(
-    send: Callable[[str, str, str, Any], None],
-    node: objects.ComputeNode,
-    traits: Iterable[str] = (),
-) -> None:
-    """Create the resource provider of a compute node; what is in use there is reserved.
-
-    :param send: sends a body to Placement: method, path, microversion, body
-    """
-    path = f"/resource_providers/{node.uuid}"
-    send("post", "/resource_providers", "1.20", {"name": node.host, "uuid": node.uuid})
-    inventories = {
+def inventories(node: objects.ComputeNode) -> dict[str, dict[str, int]]:
+    """Return the inventories of a compute node's provider; what is in use there is left out."""
+    return {
         # What is in use is taken off: what is reserved must be less than the whole.
         name: {"total": max(total - used, 1), "reserved": int(total <= used)}
         for name, total, used in (
@@ -113,10 +104,19 @@ def add_provider(
             ("DISK_GB", node.local_gb, node.local_gb_used),
         )
     }
-    with_rooms = {"resource_provider_generation": 0, "inventories": inventories}
+
+
+def add_provider(send: Callable[[str, str, str, Any], None], node: objects.ComputeNode) -> None:
+    """Create the resource provider of a compute node through Placement's API.
+
+    :param send: sends a body to Placement: method, path, microversion, body
+    """
+    path = f"/resource_providers/{node.uuid}"
+    send("post", "/resource_providers", "1.20", {"name": node.host, "uuid": node.uuid})
+    with_rooms = {"resource_provider_generation": 0, "inventories": inventories(node)}
     send("put", f"{path}/inventories", "1.26", with_rooms)
     # Nova asks for providers of its own.
-    with_trait = {"resource_provider_generation": 1, "traits": ["OWNER_NOVA", *traits]}
+    with_trait = {"resource_provider_generation": 1, "traits": ["OWNER_NOVA"]}
     send("put", f"{path}/traits", "1.26", with_trait)
 
 

@@ -1,10 +1,10 @@
 """Requests of groups while something is at fault, and what became of each."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from nova import exception, objects
 from oslo_utils import uuidutils
@@ -12,9 +12,9 @@ from oslo_utils import uuidutils
 from hpc_sched import clock
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.request import served_requests
-from tests.functional import faults
-from tests.functional.claims import STAYS_UP, VCPUS, ClaimsOnly, hosts_of, request
-from tests.functional.clouds import sharing_options
+from tests.functional import faults, provider_rows, rows
+from tests.functional.claims import VCPUS, ClaimsOnly, claims_on, hosts_of, request
+from tests.functional.clouds import sample_options, sharing_options
 from tests.functional.states import wishing
 from tests.functional.tested_cloud import BUSY_MACHINE
 from tests.turned_clock import started
@@ -23,26 +23,36 @@ from tests.turned_clock import started
 HANGS = 600.0
 
 
-def start(
-    start_cloud: Callable[..., NovaCloud],
+@contextmanager
+def claims_for(
+    cloud: NovaCloud,
     folder: Path,
     leaves: Mapping[str, list[str]],
     *,
     cell_timeout: int = BUSY_MACHINE,
     without: str | None = None,
-    **attributes: Any,
-) -> ClaimsOnly:
-    """Return a cloud that places VMs without building them, all hosts of the leaves in its cell1.
+) -> Iterator[ClaimsOnly]:
+    """Yield the hosts of leaves in cell1 with a scheduler for hosts that applications share.
+
+    VMs are placed, not built. Afterwards the hosts are removed, and all VMs that are rows.
 
     :param without: a filter that is not enabled
-    :param attributes: of the NovaCloud
     """
-    options = sharing_options(folder, cell_timeout=cell_timeout) | STAYS_UP
+    ours = {"cell_timeout": cell_timeout}
+    options = sample_options(folder, leaves) | sharing_options(folder, **ours)
     filters = ("filter_scheduler", "enabled_filters")
     options[filters] = [name for name in options[filters] if name != without]
-    claims = ClaimsOnly(start_cloud(leaves, options, **attributes))
-    claims.add_hosts(dict.fromkeys([host for below in leaves.values() for host in below], 0))
-    return claims
+    hosts = dict.fromkeys([host for below in leaves.values() for host in below], 0)
+    faults.forget()
+    before = cloud.scheduler.manager
+    with claims_on(cloud, hosts, options=options) as claims:
+        # The faults reset that of the cloud: another one would open a moved cell where it was.
+        cloud.scheduler.manager = claims.scheduler
+        yield claims
+        cloud.scheduler.manager = before
+        for name in cloud.cell_mappings:
+            rows.clear(cloud, name)
+    faults.forget()
 
 
 def group_request(
@@ -117,9 +127,7 @@ def check_nothing_lost(claims: ClaimsOnly, outcomes: Sequence[Outcome]) -> None:
     node_of = {provider: node for node, provider in claims.provider_of.items()}
 
     def held(uuid: str) -> set[str]:
-        return {
-            node_of[provider] for provider in claims.cloud._get_allocations_by_server_uuid(uuid)
-        }
+        return {node_of[found.provider] for found in provider_rows.held([uuid])}
 
     for outcome in outcomes:
         assert len(outcome.hosts) == (0 if outcome.refused else len(outcome.uuids))

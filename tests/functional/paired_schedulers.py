@@ -19,9 +19,10 @@ from nova.scheduler import manager
 from oslo_utils import uuidutils
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from tests.functional import build_requests, nova_objects, rows
-from tests.functional.claims import STAYS_UP, ClaimsOnly, ask
+from tests.functional import build_requests, nova_objects, provider_rows, rows
+from tests.functional.claims import ClaimsOnly, ask
 from tests.functional.clouds import sharing_options
+from tests.functional.provider_rows import Held
 
 CONF = nova.conf.CONF
 
@@ -45,7 +46,7 @@ class Answer:
     """All that the conductor gets, and all that Placement has afterwards."""
 
     selections: str  # with alternates, allocation requests and limits, in their order
-    allocations: str
+    allocations: tuple[Held, ...]
     hosts: tuple[str, ...]  # of the VMs; empty without a valid host
 
 
@@ -58,10 +59,9 @@ class Placed:
 
 
 class PairedSchedulers:
-    """A cloud without computes, and its two schedulers."""
+    """Hosts on a cloud, its scheduler, which is stock Nova's, and another one."""
 
     def __init__(self, cloud: NovaCloud, hosts: Sequence[str], seed: int = 3) -> None:
-        cloud.start_scheduler(STAYS_UP)
         self.claims = ClaimsOnly(cloud)
         numbers = random.Random(seed)
         self.first_vcpus = {host: numbers.choice([0, 0, 4]) for host in hosts}
@@ -73,10 +73,8 @@ class PairedSchedulers:
 
     def start_own(self, folder: Any, **options: Any) -> manager.SchedulerManager:
         """Start the scheduler with all filters and weighers of hpc_sched."""
-        for (section, name), value in sharing_options(folder, **options).items():
-            self.claims.cloud.flags(**{name: value}, group=section)
-        self.claims.cloud.flags(weight_classes=ALL_WEIGHERS, group="filter_scheduler")
-        self.own = manager.SchedulerManager()
+        weighers = {("filter_scheduler", "weight_classes"): ALL_WEIGHERS}
+        self.own = self.claims.start_scheduler(sharing_options(folder, **options) | weighers)
         return self.own
 
     def both(self, asked: Asked, *, stock_first: bool = True) -> tuple[Answer, Answer]:
@@ -101,6 +99,12 @@ class PairedSchedulers:
         rows.delete(self.claims.cloud, placed.asked.vms)
         self._report(placed.hosts)
 
+    def end(self) -> None:
+        """Remove all VMs and hosts."""
+        self.placed.clear()
+        rows.clear(self.claims.cloud)
+        self.claims.remove()
+
     def _answer(self, asked: Asked, scheduler: manager.SchedulerManager) -> Answer:
         for host in self.claims.provider_of:
             there = {
@@ -119,13 +123,7 @@ class PairedSchedulers:
             shown = [[chosen.obj_to_primitive() for chosen in of_one] for of_one in found]
             said = json.dumps(shown, sort_keys=True, default=str)
             hosts = tuple(of_one[0].nodename for of_one in found)
-        return Answer(said, json.dumps([self._allocation(vm) for vm in asked.vms]), hosts)
-
-    def _allocation(self, vm: str) -> Any:
-        found = self.claims.cloud.placement.get(f"/allocations/{vm}", version="1.36").body
-        for held in found.get("allocations", {}).values():
-            held.pop("generation")  # counts all changes of the provider
-        return found
+        return Answer(said, tuple(provider_rows.held(asked.vms)), hosts)
 
     def _flavor(self, asked: Asked) -> objects.Flavor:
         return nova_objects.flavor(

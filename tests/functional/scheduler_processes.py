@@ -69,11 +69,11 @@ def served(
 
     :param wrap: returns what is served in place of Placement
     """
-    with placement_served(cloud, wrap) as url:
+    with placement_served(cloud, wrap) as url, reachable_databases(cloud) as databases:
         ((_, down_time), seconds), *_ = STAYS_UP.items()
         yield write_conf(
             folder / "nova.conf",
-            reachable_databases(cloud),
+            databases,
             {
                 "DEFAULT": {"transport_url": "fake://", down_time: str(seconds)},
                 "placement": {"auth_type": "none", "endpoint_override": url},
@@ -97,18 +97,25 @@ def placement_served(cloud: NovaCloud, wrap: Callable[[Application], Application
         thread.join()
 
 
-def reachable_databases(cloud: NovaCloud) -> dict[str, dict[str, str]]:
-    """Return the options that name the cloud's databases, and have its cells name theirs."""
+@contextmanager
+def reachable_databases(cloud: NovaCloud) -> Iterator[dict[str, dict[str, str]]]:
+    """Yield the options that name the cloud's databases, while its cells name theirs."""
     managers = cloud._cell_databases._ctxt_mgrs
-    urls = {}
+    urls, before = {}, {}
     for name, cell in cloud.cell_mappings.items():
+        before[name] = cell.database_connection
         manager = managers[cell.database_connection]
         urls[name] = str(manager.writer.get_engine().url)
         managers[urls[name]] = manager
         cell.database_connection = urls[name]
         cell.save()
     api = str(api_db.context_manager.writer.get_engine().url)
-    return {"api_database": {"connection": api}, "database": {"connection": urls["cell1"]}}
+    try:
+        yield {"api_database": {"connection": api}, "database": {"connection": urls["cell1"]}}
+    finally:
+        for name, cell in cloud.cell_mappings.items():
+            cell.database_connection = before[name]
+            cell.save()
 
 
 @contextmanager

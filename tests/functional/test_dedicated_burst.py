@@ -10,35 +10,40 @@
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
 from statistics import fmean
 
 import pytest
 from oslo_utils import uuidutils
 
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.filters.colocation import ColocationFilter
 from hpc_sched.nova_glue.instances import instance_applications
 from tests.functional import faults, outcomes, rows
 from tests.functional.claims import ClaimsOnly, request
+from tests.functional.cloud_kinds import EMPTY
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.states import wishing
+from tests.functional.tested_cloud import TestedCloud
 
 LEAVES = {f"leaf{n:02}": [f"h{20 * n + m:03}" for m in range(20)] for n in range(10)}
 HOSTS = [host for below in LEAVES.values() for host in below]
 VMS, BURST, TIMEOUT = 10_000, 64, 5
 RUNS = int(os.environ.get("HPC_SCHED_RUNS", "1"))
 
-pytestmark = pytest.mark.nightly("databases", "10,000 VMs, and bursts of 64 requests")
+pytestmark = [
+    cloud_mark(EMPTY),
+    pytest.mark.nightly("databases", "10,000 VMs, and bursts of 64 requests"),
+]
 
 
 @pytest.fixture(scope="module")
-def claims(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> ClaimsOnly:
+def claims(cloud_of_module: TestedCloud, tmp_path_factory) -> Iterator[ClaimsOnly]:
     folder = tmp_path_factory.mktemp("conf")
-    claims = outcomes.start(start_cloud, folder, LEAVES, cell_timeout=TIMEOUT)
-    for first in range(0, VMS, 1000):
-        hosts = [HOSTS[i % len(HOSTS)] for i in range(first, first + 1000)]
-        rows.add_vms(claims.cloud, hosts, extra_specs=wishing(app_class="extreme"))
-    return claims
+    with outcomes.claims_for(cloud_of_module, folder, LEAVES, cell_timeout=TIMEOUT) as claims:
+        for first in range(0, VMS, 1000):
+            hosts = [HOSTS[i % len(HOSTS)] for i in range(first, first + 1000)]
+            rows.add_vms(claims.cloud, hosts, extra_specs=wishing(app_class="extreme"))
+        yield claims
 
 
 def burst(claims: ClaimsOnly, **said: object) -> list[outcomes.Outcome]:

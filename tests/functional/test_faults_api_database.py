@@ -9,43 +9,45 @@
 """
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from nova import context as nova_context
 from nova import objects
 
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.io import circuit_breaker, databases
 from tests.functional import faults, outcomes, rows
 from tests.functional.claims import ClaimsOnly
+from tests.functional.cloud_kinds import EMPTY
 from tests.functional.clouds import leaves_used
 from tests.functional.faults import TIMEOUT
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 
 LEAVES = {f"leaf{n + 1}": [f"n{8 * n + m:02}" for m in range(1, 9)] for n in range(2)}
 
 
-@pytest.fixture(scope="module")
-def claims(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> ClaimsOnly:
-    claims = outcomes.start(start_cloud, tmp_path_factory.mktemp("conf"), LEAVES)
-    # They were written before the database failed, and cannot be read since.
-    claims.has_build_requests = False
-    return claims
+pytestmark = cloud_mark(EMPTY)
+
+
+@pytest.fixture
+def claims(cloud: TestedCloud, tmp_path: Path) -> Iterator[ClaimsOnly]:
+    with outcomes.claims_for(cloud, tmp_path, LEAVES) as claims:
+        # They were written before the database failed, and cannot be read since.
+        claims.has_build_requests = False
+        yield claims
 
 
 @pytest.fixture(params=LEAVES)
-def group(request: pytest.FixtureRequest, claims: ClaimsOnly) -> Iterator[tuple[str, str]]:
+def group(request: pytest.FixtureRequest, claims: ClaimsOnly) -> tuple[str, str]:
     """Return a group with one member, and the leaf under which that runs."""
-    faults.forget()
     group = claims.cloud.server_group("group", "soft-anti-affinity")
     host = LEAVES[request.param][0]
     members = rows.add_vms(claims.cloud, [host], group=group)
     objects.InstanceGroup.add_members(nova_context.get_admin_context(), group, members)
-    yield group, request.param
-    claims.release()
-    rows.clear(claims.cloud)
-    faults.forget()
+    return group, request.param
 
 
 def place(claims: ClaimsOnly, group: str, **constraints: object) -> outcomes.Outcome:

@@ -11,46 +11,48 @@
 """
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from nova import context as nova_context
 from nova import objects
 
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
 from tests.functional import faults, outcomes, rows
 from tests.functional.claims import ClaimsOnly
+from tests.functional.cloud_kinds import EMPTY_TWO_CELLS
 from tests.functional.clouds import leaves_used
 from tests.functional.faults import TIMEOUT
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 from tests.turned_clock import TurnedClock
 
 LEAVES = {f"leaf{n + 1}": [f"n{16 * n + m:02}" for m in range(1, 17)] for n in range(3)}
 
 
-@pytest.fixture(scope="module")
-def claims(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> ClaimsOnly:
-    return outcomes.start(start_cloud, tmp_path_factory.mktemp("conf"), LEAVES, NUMBER_OF_CELLS=2)
+pytestmark = cloud_mark(EMPTY_TWO_CELLS)
 
 
 @pytest.fixture
-def group(claims: ClaimsOnly) -> Iterator[str]:
+def claims(cloud: TestedCloud, tmp_path: Path) -> Iterator[ClaimsOnly]:
+    with outcomes.claims_for(cloud, tmp_path, LEAVES) as claims:
+        yield claims
+
+
+@pytest.fixture
+def group(claims: ClaimsOnly) -> str:
     """Return a group with one member on n17 and two in cell2."""
-    faults.forget()
     group = claims.cloud.server_group("spread over cells", "soft-anti-affinity")
     members = rows.add_vms(claims.cloud, ["n17"], group=group)
     members += rows.add_vms(claims.cloud, ["m1", "m2"], group=group, cell="cell2")
     objects.InstanceGroup.add_members(nova_context.get_admin_context(), group, members)
-    yield group
-    claims.release()
-    rows.clear(claims.cloud)
-    rows.clear(claims.cloud, "cell2")
-    faults.forget()
+    return group
 
 
 @contextmanager
-def hanging(cloud: NovaCloud, cell: str) -> Iterator[TurnedClock]:
+def hanging(cloud: TestedCloud, cell: str) -> Iterator[TurnedClock]:
     """Have the database of a cell hang; time passes only while the plugin waits for it."""
     with (
         faults.silent_server() as port,

@@ -9,7 +9,8 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -21,29 +22,25 @@ from nova.objects.cell_mapping import CellMapping
 from nova.scheduler.client import report
 from oslo_utils import uuidutils
 
-from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.counted_calls import calls_of
 from tests.functional import faults, outcomes, rows
 from tests.functional.claims import ClaimsOnly
+from tests.functional.cloud_kinds import EMPTY
 from tests.functional.clouds import leaves_used
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 from tests.functional.truth import believed, nodes
 
 LEAVES = {f"leaf{n + 1}": [f"n{16 * n + m:02}" for m in range(1, 17)] for n in range(2)}
 
 
-@pytest.fixture(scope="module")
-def started(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> ClaimsOnly:
-    # A machine that stalls must not make a cell one that does not answer.
-    return outcomes.start(start_cloud, tmp_path_factory.mktemp("conf"), LEAVES)
+pytestmark = cloud_mark(EMPTY)
 
 
 @pytest.fixture
-def claims(started: ClaimsOnly) -> Iterator[ClaimsOnly]:
-    faults.forget()
-    rows.clear(started.cloud)
-    yield started
-    started.release()
-    rows.clear(started.cloud)
+def claims(cloud: TestedCloud, tmp_path: Path) -> Iterator[ClaimsOnly]:
+    with outcomes.claims_for(cloud, tmp_path, LEAVES) as claims:
+        yield claims
 
 
 def add_to_cell0(vms: list[str]) -> None:

@@ -28,10 +28,10 @@ from nova import objects
 from nova.scheduler.client import report
 from oslo_utils import uuidutils
 
-from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.contention.wsgi_server import Application, Environ
 from tests.functional import build_requests, rows
-from tests.functional.claims import ClaimsOnly, request
+from tests.functional.claims import ClaimsOnly, claims_on, request
+from tests.functional.cloud_kinds import EMPTY
 from tests.functional.clouds import ROOT, write_topology
 from tests.functional.scheduler_processes import (
     Scheduler,
@@ -40,10 +40,12 @@ from tests.functional.scheduler_processes import (
     served,
     started,
 )
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.states import wishing
+from tests.functional.tested_cloud import TestedCloud
 from tests.functional.truth import held
 
-pytestmark = needs_files
+pytestmark = [needs_files, cloud_mark(EMPTY)]
 
 LEAVES = {"leaf1": ["n01", "n02", "n03", "n04"], "leaf2": ["n05", "n06", "n07"]}
 RESOURCES = {"VCPU": 16, "MEMORY_MB": 1024, "DISK_GB": 1}  # of each VM, which fills a host
@@ -124,10 +126,9 @@ class InterruptedCloud:
 
 @pytest.fixture(scope="module")
 def module_cloud(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
+    cloud_of_module: TestedCloud, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[InterruptedCloud]:
-    claims = ClaimsOnly(start_cloud(with_scheduler=False))
-    claims.add_hosts(dict.fromkeys([host for below in LEAVES.values() for host in below], 0))
+    hosts = [host for below in LEAVES.values() for host in below]
     folder = tmp_path_factory.mktemp("cloud")
     wrapped: list[InterruptedPlacement] = []
 
@@ -135,7 +136,10 @@ def module_cloud(
         wrapped.append(InterruptedPlacement(application))
         return wrapped[0]
 
-    with served(claims.cloud, folder, write_topology(folder, LEAVES), wrap) as conf:
+    with (
+        claims_on(cloud_of_module, dict.fromkeys(hosts, 0)) as claims,
+        served(cloud_of_module, folder, write_topology(folder, LEAVES), wrap) as conf,
+    ):
         yield InterruptedCloud(claims, wrapped[0], conf)
 
 
@@ -150,7 +154,11 @@ def cloud(module_cloud: InterruptedCloud) -> Iterator[InterruptedCloud]:
 @pytest.mark.parametrize(
     "call",
     [
-        pytest.param("POST /allocations", id="after the gang claim"),
+        pytest.param(
+            "POST /allocations",
+            id="after the gang claim",
+            marks=pytest.mark.nightly("processes", "two schedulers and an audit are started"),
+        ),
         pytest.param("PUT /allocations/[^/]+", id="after the first claim of Nova"),
     ],
 )

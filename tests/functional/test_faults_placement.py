@@ -9,7 +9,8 @@
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 
 import nova.conf
 import pytest
@@ -19,41 +20,35 @@ from nova.scheduler.client import report
 from oslo_utils import timeutils
 
 from hpc_sched import clock
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.io import placement
 from tests.functional import faults, outcomes, rows
 from tests.functional.claims import ClaimsOnly
+from tests.functional.cloud_kinds import EMPTY
 from tests.functional.clouds import leaves_used
 from tests.functional.faults import TIMEOUT
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 
 CONF = nova.conf.CONF
 
 LEAVES = {f"leaf{n + 1}": [f"n{8 * n + m:02}" for m in range(1, 9)] for n in range(2)}
 
 
-@pytest.fixture(scope="module")
-def started(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> ClaimsOnly:
+pytestmark = cloud_mark(EMPTY)
+
+
+@pytest.fixture
+def claims(cloud: TestedCloud, tmp_path: Path) -> Iterator[ClaimsOnly]:
     # The filter left out would leave no host of another switch either, but promises nothing.
-    return outcomes.start(
-        start_cloud, tmp_path_factory.mktemp("conf"), LEAVES, without="HPCRackCapacityFilter"
-    )
+    without = "HPCRackCapacityFilter"
+    with outcomes.claims_for(cloud, tmp_path, LEAVES, without=without) as claims:
+        yield claims
 
 
 @pytest.fixture
-def claims(started: ClaimsOnly) -> Iterator[ClaimsOnly]:
-    faults.forget()
-    yield started
-    started.release()
-    rows.clear(started.cloud)
-    faults.forget()
-
-
-@pytest.fixture
-def without_gang_claims() -> Iterator[None]:
+def without_gang_claims(claims: ClaimsOnly) -> None:
     """Have Nova alone claim, VM by VM."""
-    CONF.set_override("gang_claims", False, "hpc_sched")
-    yield
-    CONF.clear_override("gang_claims", "hpc_sched")
+    claims.cloud.flags(gang_claims=False, group="hpc_sched")
 
 
 def test_a_claimed_group_stays_under_its_switch_though_novas_claims_are_lost(

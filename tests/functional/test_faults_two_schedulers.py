@@ -10,14 +10,14 @@ Databases and Placement are those of this process; Placement is served over HTTP
         n01-n08      n09-n16      n17-n24
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from oslo_utils import uuidutils
 
-from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional import build_requests, outcomes, rows
-from tests.functional.claims import ClaimsOnly, request
+from tests.functional.claims import ClaimsOnly, claims_on, request
+from tests.functional.cloud_kinds import EMPTY
 from tests.functional.clouds import leaves_used, write_topology
 from tests.functional.scheduler_processes import (
     Scheduler,
@@ -26,19 +26,21 @@ from tests.functional.scheduler_processes import (
     served,
     started,
 )
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.states import wishing
+from tests.functional.tested_cloud import TestedCloud
 
-pytestmark = needs_files
+pytestmark = [needs_files, cloud_mark(EMPTY)]
 
 LEAVES = {f"leaf{n + 1}": [f"n{8 * n + m:02}" for m in range(1, 9)] for n in range(3)}
 ROUNDS = 3
 
 
 @pytest.fixture(scope="module")
-def claims(start_cloud: Callable[..., NovaCloud]) -> ClaimsOnly:
-    claims = ClaimsOnly(start_cloud(with_scheduler=False))
-    claims.add_hosts(dict.fromkeys([host for below in LEAVES.values() for host in below], 0))
-    return claims
+def claims(cloud_of_module: TestedCloud) -> Iterator[ClaimsOnly]:
+    hosts = [host for below in LEAVES.values() for host in below]
+    with claims_on(cloud_of_module, dict.fromkeys(hosts, 0)) as claims:
+        yield claims
 
 
 @pytest.fixture(scope="module")

@@ -13,14 +13,16 @@ from oslo_utils import timeutils
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.core.sharing.cache_interference import Application
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.instances import colocated_instances, instance_applications
 from hpc_sched.nova_glue.io import databases
 from tests.counted_calls import calls_of
 from tests.functional import faults, rows
-from tests.functional.claims import ClaimsOnly, request
+from tests.functional.claims import claims_on, request
+from tests.functional.cloud_kinds import EMPTY
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.statements import collected
 from tests.functional.states import host_state, ours, wishing
+from tests.functional.tested_cloud import BUSY_MACHINE, TestedCloud
 
 CONF = nova.conf.CONF
 
@@ -28,20 +30,20 @@ HOSTS = [f"n{number}" for number in range(1, 9)]
 SYNC = wishing(app_class="sync", app_name="LU", cache_score=16)
 
 
-@pytest.fixture(scope="module")
-def started(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
-    return start_cloud({"leaf1": HOSTS})
+pytestmark = cloud_mark(EMPTY)
 
 
 @pytest.fixture
-def cloud(started: NovaCloud) -> Iterator[NovaCloud]:
-    rows.clear(started)
-    yield started
-    rows.clear(started)
+def cloud(shared_cloud: TestedCloud) -> Iterator[TestedCloud]:
+    shared_cloud.flags(cell_timeout=BUSY_MACHINE, group="hpc_sched")
+    instance_applications.cache = instance_applications.ApplicationCache()
+    faults.forget()
+    yield shared_cloud
+    rows.clear(shared_cloud)
 
 
 @pytest.fixture
-def allocate(cloud: NovaCloud, providers: dict[str, str]) -> Iterator[Callable[..., None]]:
+def allocate(cloud: TestedCloud, providers: dict[str, str]) -> Iterator[Callable[..., None]]:
     """Give a VM allocations on some nodes; released after the test."""
     made: list[str] = []
 
@@ -61,22 +63,21 @@ def allocate(cloud: NovaCloud, providers: dict[str, str]) -> Iterator[Callable[.
         cloud.placement.delete(f"/allocations/{vm}", version="1.28")
 
 
-@pytest.fixture(scope="module")
-def providers(started: NovaCloud) -> dict[str, str]:
+@pytest.fixture
+def providers(cloud: TestedCloud) -> Iterator[dict[str, str]]:
     """Return node to provider."""
-    claims = ClaimsOnly(started)
-    claims.add_hosts(dict.fromkeys(HOSTS, 0))
-    return claims.provider_of
+    with claims_on(cloud, dict.fromkeys(HOSTS, 0)) as claims:
+        yield claims.provider_of
 
 
-def states_of(cloud: NovaCloud, hosts=HOSTS):
+def states_of(cloud: TestedCloud, hosts=HOSTS):
     states = [host_state(host) for host in hosts]
     for state in states:
         state.cell_uuid = cloud.cell_mappings["cell1"].uuid
     return states
 
 
-def seen(cloud: NovaCloud, spec=None) -> dict[str, list[Application]]:
+def seen(cloud: TestedCloud, spec=None) -> dict[str, list[Application]]:
     """Return what a request finds on each host, hosts without VMs left out."""
     states = states_of(cloud)
     found = colocated_instances.read(spec or request(), states)

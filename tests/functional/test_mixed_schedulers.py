@@ -5,12 +5,12 @@ than it can have: see ``mixed_schedulers.py``, where the fabric is drawn too.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from hpc_sched.cli import main
-from hpc_sched.demo.nova_cloud import NovaCloud
+from tests.functional.cloud_kinds import EMPTY
 from tests.functional.mixed_schedulers import (
     HOSTS,
     LEAVES,
@@ -23,9 +23,12 @@ from tests.functional.mixed_schedulers import (
     mixed_cloud,
 )
 from tests.functional.scheduler_processes import needs_files
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 from tests.functional.trees import write_tree
 
-pytestmark = needs_files
+pytestmark = [needs_files, cloud_mark(EMPTY)]
+THIRD_SCHEDULER = pytest.mark.nightly("processes", "each starts another scheduler's process")
 
 ROUNDS = 3
 # What a tenant must not read.
@@ -34,9 +37,9 @@ NAMES = re.compile(r"\bn[1-8]\b|leaf[12]|ctl")
 
 @pytest.fixture(scope="module")
 def cloud(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
+    cloud_of_module: TestedCloud, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Mixed]:
-    with mixed_cloud(start_cloud, tmp_path_factory.mktemp("mixed")) as found:
+    with mixed_cloud(cloud_of_module, tmp_path_factory.mktemp("mixed")) as found:
         yield found
 
 
@@ -122,6 +125,7 @@ def test_a_request_that_does_not_fit_as_a_whole_is_refused_by_stock_nova_too(mix
     assert plugin.place(same, group).refused
 
 
+@THIRD_SCHEDULER
 def test_a_dedicated_host_is_not_kept_from_the_vms_of_stock_nova(mixed, sharing, stock):
     group, [vms] = mixed.group(HOSTS, policy="anti-affinity")
     _, [alone, intruder] = mixed.group(1, 1)
@@ -133,6 +137,7 @@ def test_a_dedicated_host_is_not_kept_from_the_vms_of_stock_nova(mixed, sharing,
     assert not stock.place(intruder, vcpus=1).refused
 
 
+@THIRD_SCHEDULER
 def test_a_dedicated_host_that_stock_nova_has_used_takes_no_more_of_its_group(
     mixed, sharing, stock
 ):
@@ -150,6 +155,7 @@ def test_a_dedicated_host_that_stock_nova_has_used_takes_no_more_of_its_group(
 # Another topology
 
 
+@THIRD_SCHEDULER
 def test_each_keeps_the_constraint_in_its_own_topology(mixed, plugin, elsewhere):
     group, [vms, more] = mixed.group(4, 1)
     outcome = elsewhere.place(vms, group, require="leaf")
@@ -160,6 +166,7 @@ def test_each_keeps_the_constraint_in_its_own_topology(mixed, plugin, elsewhere)
     assert "switches of level leaf" in plugin.last_decision()["reason"]
 
 
+@THIRD_SCHEDULER
 def test_requests_of_one_group_with_two_topologies_lose_nothing(mixed, plugin, elsewhere):
     for _ in range(ROUNDS):
         group, [vms, others] = mixed.group(2, 2)
@@ -171,6 +178,7 @@ def test_requests_of_one_group_with_two_topologies_lose_nothing(mixed, plugin, e
         mixed.clear()
 
 
+@THIRD_SCHEDULER
 def test_the_command_sees_in_the_logs_which_part_differs(mixed, plugin, elsewhere, capsys):
     for one in (plugin, elsewhere):
         group, [vms] = mixed.group(2)
@@ -187,6 +195,7 @@ def test_the_command_sees_in_the_logs_which_part_differs(mixed, plugin, elsewher
 # Other options
 
 
+@THIRD_SCHEDULER
 def test_another_default_class_places_a_group_as_without_the_plugin(mixed, plugin):
     unpacked = mixed.scheduler("unpacked", default_app_class="none")
     group, [vms, others] = mixed.group(2, 2)
@@ -195,6 +204,7 @@ def test_another_default_class_places_a_group_as_without_the_plugin(mixed, plugi
     assert len(leaves_of(plugin.place(others, group))) == 1
 
 
+@THIRD_SCHEDULER
 def test_a_limit_holds_for_what_its_scheduler_places(mixed, sharing, stock):
     strict = mixed.scheduler("strict", SHARING, cache_score_limit=10, sync_cache_score_limit=10)
     group, [vms] = mixed.group(HOSTS, policy="anti-affinity")
@@ -221,6 +231,7 @@ def test_a_limit_holds_for_what_its_scheduler_places(mixed, sharing, stock):
 # Gang claims on one of two
 
 
+@THIRD_SCHEDULER
 def test_a_gang_claim_and_claims_vm_by_vm_do_not_take_each_others_places(mixed, plugin):
     one_by_one = mixed.scheduler("one_by_one", gang_claims=False)
     for _ in range(ROUNDS):

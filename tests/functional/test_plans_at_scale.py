@@ -19,7 +19,7 @@ import json
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -31,23 +31,28 @@ from oslo_utils import uuidutils
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.planner import plan
 from hpc_sched.core.plan.result import Plan
-from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.demo.nova_cloud import read_options
 from hpc_sched.topology import Topology
 from tests.functional.claims import (
     MEMORY_MB,
-    STAYS_UP,
     VCPUS,
     ClaimsOnly,
+    claims_on,
     hosts_of,
     request,
     seeded_half,
     watched_claims,
 )
+from tests.functional.cloud_kinds import EMPTY
+from tests.functional.clouds import SAMPLE_CONF
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import BUSY_MACHINE, TestedCloud
 from tests.functional.trees import write_tree
 
-pytestmark = pytest.mark.nightly(
-    "streams", "groups of 128 VMs, each claimed in Placement, on 256 hosts"
-)
+pytestmark = [
+    cloud_mark(EMPTY),
+    pytest.mark.nightly("streams", "groups of 128 VMs, each claimed in Placement, on 256 hosts"),
+]
 
 TREE = {
     "core": {
@@ -73,19 +78,26 @@ def decisions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def nova(
-    start_cloud: Callable[..., NovaCloud],
+    cloud_of_module: TestedCloud,
     tmp_path_factory: pytest.TempPathFactory,
     decisions: Path,
-) -> ClaimsOnly:
-    cloud = start_cloud(
-        write_tree(tmp_path_factory.mktemp("fabric") / "topology.yaml", TREE | EAST),
-        options={("hpc_sched", "decision_log"): str(decisions), **STAYS_UP},
-    )
-    claims = ClaimsOnly(cloud)
-    claims.add_hosts({host: VCPUS if host in BUSY else 0 for host in FABRIC.hosts})
-    east = [host for below in EAST["east"].values() for host in below]
-    claims.add_hosts(dict.fromkeys(east, VCPUS // 2), memory_mb=BIG_MB)
-    return claims
+) -> Iterator[ClaimsOnly]:
+    ours = {
+        "topology_file": str(
+            write_tree(tmp_path_factory.mktemp("fabric") / "topology.yaml", TREE | EAST)
+        ),
+        "topology_reload_interval": 0,
+        "cell_timeout": BUSY_MACHINE,
+        "decision_log": str(decisions),
+    }
+    used = {host: VCPUS if host in BUSY else 0 for host in FABRIC.hosts}
+    with claims_on(cloud_of_module, used) as claims:
+        east = [host for below in EAST["east"].values() for host in below]
+        claims.add_hosts(dict.fromkeys(east, VCPUS // 2), memory_mb=BIG_MB)
+        claims.start_scheduler(
+            read_options(SAMPLE_CONF) | {("hpc_sched", name): ours[name] for name in ours}
+        )
+        yield claims
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +128,7 @@ def test_the_candidates_are_the_plans_leaves_and_as_many_spares_as_vms_left(
     nova, monkeypatch, count
 ):
     weighed: list[int] = []
-    host_manager = nova.cloud.scheduler.manager.host_manager
+    host_manager = nova.scheduler.host_manager
     real = host_manager.get_weighed_hosts
 
     def weigh(hosts, spec):
@@ -247,7 +259,7 @@ def test_every_decision_is_a_line_with_the_plan_and_what_removed_hosts(nova, dec
 
 def test_two_groups_at_the_same_moment_start_in_different_leaves_and_are_not_split(nova):
     """Two workers, each with a host manager of its own, on eight empty leaves of eight hosts."""
-    workers = [nova.cloud.scheduler.manager, manager.SchedulerManager()]
+    workers = [nova.scheduler, manager.SchedulerManager()]
     different = 0
     for _ in range(50):
         start = threading.Barrier(2)

@@ -1,25 +1,24 @@
 """The instances of a request, read from build requests as nova-api writes them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from nova import context as nova_context
 from nova import objects
 from oslo_utils import uuidutils
 
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.instances import request_instances
 from tests.functional import build_requests
+from tests.functional.cloud_kinds import EMPTY
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.statements import collected
+from tests.functional.tested_cloud import TestedCloud
 
-
-@pytest.fixture(scope="module")
-def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
-    return start_cloud({"leaf1": ["n1"]})
+pytestmark = cloud_mark(EMPTY)
 
 
 @pytest.fixture(autouse=True)
-def vms(cloud: NovaCloud) -> Iterator[list[str]]:
+def vms(cloud: TestedCloud) -> Iterator[list[str]]:
     """Return the VMs of a request for three."""
     vms = [uuidutils.generate_uuid() for _ in range(3)]
     build_requests.add(vms, "r-1")

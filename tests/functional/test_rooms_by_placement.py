@@ -4,7 +4,7 @@ Drawn clouds of mixed devices, see :mod:`tests.functional.drawn_providers`, in t
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,17 @@ from oslo_utils import uuidutils
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.room import candidate_enumeration
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.room.host_rooms import HostRooms
 from hpc_sched.snapshot.model import Flavor, Hypervisor, Snapshot
 from hpc_sched.snapshot.room import flavor_request, pci_aliases, provider_trees
 from hpc_sched.snapshot.room.snapshot_rooms import SnapshotRooms
 from hpc_sched.snapshot.source import placement_providers
-from tests.functional import drawn_providers, nova_objects
+from tests.functional import nova_objects, provider_rows
+from tests.functional.cloud_kinds import EMPTY
 from tests.functional.drawn_providers import ALIAS, FLAVORS, DrawnCloud
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 
 Amounts = frozenset[tuple[tuple[str, str], int]]
 
@@ -53,10 +55,11 @@ class Api:
 class Written:
     """Clouds in Placement, and what a snapshot has of them."""
 
-    def __init__(self, cloud: NovaCloud, seeds: Sequence[int]) -> None:
+    def __init__(self, cloud: TestedCloud, seeds: Sequence[int]) -> None:
         self.cloud = cloud
         clouds = [DrawnCloud(seed) for seed in seeds]
-        drawn_providers.write(clouds)
+        self._providers = [found for drawn in clouds for found in drawn.providers]
+        self._consumers = provider_rows.write(self._providers)
         self.hosts = [uuid for drawn in clouds for uuid in drawn.hosts]
         self.roots = {
             found.uuid: found
@@ -86,6 +89,11 @@ class Written:
             pci_aliases=(ALIAS,),
             pci_in_placement=True,
         )
+
+    def remove(self) -> None:
+        """Remove the providers and what is used of them."""
+        provider_rows.release(self._consumers)
+        provider_rows.remove([found.uuid for found in self._providers])
 
     def spec(self, extra_specs: dict[str, str]) -> objects.RequestSpec:
         flavor = nova_objects.flavor(
@@ -164,10 +172,16 @@ def verified(rooms: HostRooms | SnapshotRooms) -> Array:
         room = lower
 
 
+pytestmark = cloud_mark(EMPTY)
+
+
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(range(40), id="40 clouds"),
+        pytest.param(range(12), id="12 clouds"),
+        pytest.param(
+            range(12, 40), id="28 clouds", marks=pytest.mark.nightly("rooms", "28 clouds more")
+        ),
         *(
             pytest.param(
                 range(first, first + 100),
@@ -178,12 +192,13 @@ def verified(rooms: HostRooms | SnapshotRooms) -> Array:
         ),
     ],
 )
-def written(
-    request: pytest.FixtureRequest, start_cloud: Callable[..., NovaCloud]
-) -> Iterator[Written]:
-    cloud = start_cloud({"leaf": ["n1"]}, options=OPTIONS)
+def written(request: pytest.FixtureRequest, cloud_of_module: TestedCloud) -> Iterator[Written]:
+    for (section, name), value in OPTIONS.items():
+        cloud_of_module.flags(**{name: value}, group=section)
     pci_request.get_alias_from_config.cache_clear()
-    yield Written(cloud, request.param)
+    written = Written(cloud_of_module, request.param)
+    yield written
+    written.remove()
     pci_request.get_alias_from_config.cache_clear()
 
 

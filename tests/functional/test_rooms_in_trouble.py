@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +11,21 @@ from keystoneauth1 import exceptions as keystone
 from nova.scheduler.client import report
 from oslo_utils import uuidutils
 
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.claim import claim_conditions
 from hpc_sched.nova_glue.room import compared_hosts
 from tests.functional import faults
-from tests.functional.claims import STAYS_UP, hosts_of
-from tests.functional.device_hosts import DeviceHosts, Host, counted_claims, device_request
+from tests.functional.claims import hosts_of
+from tests.functional.cloud_kinds import EMPTY
+from tests.functional.device_hosts import (
+    DeviceHosts,
+    Host,
+    counted_claims,
+    device_hosts_on,
+    device_request,
+)
 from tests.functional.faults import TIMEOUT
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 
 #            core
 #        /          \
@@ -28,23 +37,20 @@ GPUS = Host(children={f"pgpu{number}": {"VGPU": 2} for number in range(3)})
 TWO_GPUS = {"resources:VGPU": "2"}
 
 
-@pytest.fixture(scope="module")
-def started(start_cloud: Callable[..., NovaCloud]) -> DeviceHosts:
-    return DeviceHosts(start_cloud(LEAVES, STAYS_UP))
+pytestmark = cloud_mark(EMPTY)
 
 
 @pytest.fixture
-def build(started: DeviceHosts) -> Iterator[Callable[[Host], DeviceHosts]]:
+def build(cloud: TestedCloud, tmp_path: Path) -> Iterator[Callable[[Host], DeviceHosts]]:
     """Build a cloud of hosts alike that is removed after the test."""
     faults.forget()
-    compared_hosts.forget_all()
+    with device_hosts_on(cloud, tmp_path, LEAVES) as started:
 
-    def build_(host: Host) -> DeviceHosts:
-        started.build({name: host for below in LEAVES.values() for name in below})
-        return started
+        def build_(host: Host) -> DeviceHosts:
+            started.build({name: host for below in LEAVES.values() for name in below})
+            return started
 
-    yield build_
-    started.remove()
+        yield build_
     faults.forget()
 
 
@@ -69,9 +75,7 @@ def before_read(
 
 def change(cloud: DeviceHosts, host: str, inventories: Mapping[str, Any]) -> None:
     """Set the inventories of a host's own provider."""
-    # Claims have changed its generation.
-    cloud._generations.pop(cloud.provider_of[host])
-    cloud._put(cloud.provider_of[host], "inventories", {"inventories": inventories})
+    cloud.put(cloud.provider_of[host], "inventories", {"inventories": inventories})
 
 
 def sizes(vcpus: int) -> dict[str, Any]:
@@ -124,7 +128,6 @@ def test_a_provider_that_vanishes_has_no_room_and_the_group_goes_elsewhere(build
             gone.append(uuid)
             answer = cloud.cloud.placement.delete(f"/resource_providers/{uuid}", version="1.36")
             assert answer.status == 204
-            cloud._providers.remove(uuid)
 
     with before_read(monkeypatch, vanish):
         placed = place(cloud, 8, vcpus=4, extra_specs={"hpc:require": "leaf"})

@@ -4,31 +4,34 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import nova.conf
 import pytest
 from nova import exception
+from nova.pci import request as pci_request
 
 from hpc_sched.core.hopbyte import hop_bytes
 from hpc_sched.core.plan import plan
 from hpc_sched.core.plan.result import Plan
-from hpc_sched.demo.nova_cloud import NovaCloud, read_options
 from hpc_sched.nova_glue.claim import gang_claim
 from hpc_sched.nova_glue.io import allocations, loaded_topology
 from hpc_sched.nova_glue.request import claim_followup
-from hpc_sched.nova_glue.room import compared_hosts
-from tests.functional.claims import STAYS_UP, hosts_of
-from tests.functional.clouds import SAMPLE_CONF
+from tests.functional.claims import hosts_of
+from tests.functional.cloud_kinds import EMPTY
 from tests.functional.device_hosts import (
     DeviceHosts,
     Host,
     cell,
     counted_claims,
+    device_hosts_on,
     device_request,
     gpus,
 )
 from tests.functional.faults import wait_until
 from tests.functional.room_oracle import Oracle
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 from tests.functional.trees import write_tree
 
 CONF = nova.conf.CONF
@@ -44,29 +47,29 @@ LEAVES = {
 ALIAS = {"vendor_id": "10de", "product_id": "2230", "device_type": "type-PCI", "name": "gpu"}
 
 
-@pytest.fixture(scope="module")
-def hosts(start_cloud: Callable[..., NovaCloud]) -> DeviceHosts:
-    """Return Placement and databases for the clouds of the tests, with Nova's device filters."""
-    sample = read_options(SAMPLE_CONF)
-    filters = ("filter_scheduler", "enabled_filters")
-    options = STAYS_UP | {
-        filters: ["NUMATopologyFilter", "PciPassthroughFilter", *sample[filters]],
-        ("pci", "alias"): [json.dumps(ALIAS)],
-    }
-    return DeviceHosts(start_cloud(LEAVES, options))
+pytestmark = cloud_mark(EMPTY)
 
 
 @pytest.fixture
-def build(hosts: DeviceHosts) -> Iterator[Callable[..., DeviceHosts]]:
+def hosts(cloud: TestedCloud, tmp_path: Path) -> Iterator[DeviceHosts]:
+    """Return Placement and databases for the hosts of a test, with Nova's device filters."""
+    with device_hosts_on(cloud, tmp_path, LEAVES) as hosts:
+        # It is kept for the process otherwise.
+        pci_request.get_alias_from_config.cache_clear()
+        cloud.flags(alias=[json.dumps(ALIAS)], group="pci")
+        yield hosts
+        pci_request.get_alias_from_config.cache_clear()
+
+
+@pytest.fixture
+def build(hosts: DeviceHosts) -> Callable[..., DeviceHosts]:
     """Build a cloud that is removed after the test."""
-    compared_hosts.forget_all()
 
     def build_(found: Mapping[str, Host], **others: object) -> DeviceHosts:
         hosts.build(found, **others)
         return hosts
 
-    yield build_
-    hosts.remove()
+    return build_
 
 
 def everywhere(host: Host) -> dict[str, Host]:
@@ -235,11 +238,9 @@ def test_a_group_lands_at_the_optimum_and_no_claim_is_refused(build, monkeypatch
 
 
 @pytest.fixture
-def in_placement(hosts: DeviceHosts) -> Iterator[None]:
+def in_placement(hosts: DeviceHosts) -> None:
     """Request PCI devices as Nova does once all computes report them in Placement."""
     hosts.cloud.flags(pci_in_placement=True, group="filter_scheduler")
-    yield
-    hosts.cloud.flags(pci_in_placement=False, group="filter_scheduler")
 
 
 def with_devices(count: int, **host: object) -> Host:
@@ -371,7 +372,7 @@ def test_a_group_on_a_drawn_cloud_lands_at_the_optimum(build, monkeypatch, seed)
     check(build, monkeypatch, found, device_request(count=count, **wanted), count)
 
 
-@pytest.mark.nightly("rooms", "a cloud of 1,000 hosts takes a minute to build")
+@pytest.mark.nightly("rooms", "64 claims on a cloud of 1,000 hosts")
 def test_64_vms_of_4_gpus_on_1000_hosts_of_three_generations(hosts, build, monkeypatch, tmp_path):
     """One request, no refused claim, the least Hop-Byte."""
     numbers = random.Random(22)

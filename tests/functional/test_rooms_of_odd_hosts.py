@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import pytest
 from nova import context as nova_context
@@ -10,13 +11,20 @@ from nova import exception
 from nova.scheduler.client import report
 from oslo_utils import uuidutils
 
-from hpc_sched.demo.nova_cloud import NovaCloud, read_options
 from hpc_sched.nova_glue.instances import in_flight_instances
-from hpc_sched.nova_glue.room import compared_hosts
 from tests.functional import faults
-from tests.functional.claims import STAYS_UP, hosts_of
-from tests.functional.clouds import SAMPLE_CONF
-from tests.functional.device_hosts import DeviceHosts, Host, cell, counted_claims, device_request
+from tests.functional.claims import hosts_of
+from tests.functional.cloud_kinds import EMPTY
+from tests.functional.device_hosts import (
+    DeviceHosts,
+    Host,
+    cell,
+    counted_claims,
+    device_hosts_on,
+    device_request,
+)
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 
 #            core
 #        /          \
@@ -31,28 +39,20 @@ PINNED = {"hw:cpu_policy": "dedicated"}
 MIXED = Host(vcpus=32, memory_mb=131072, cells=[cell(0), cell(1, is_shared=True)])
 
 
-@pytest.fixture(scope="module")
-def started(start_cloud: Callable[..., NovaCloud]) -> DeviceHosts:
-    sample = read_options(SAMPLE_CONF)
-    filters = ("filter_scheduler", "enabled_filters")
-    options = STAYS_UP | {
-        filters: ["NUMATopologyFilter", "PciPassthroughFilter", *sample[filters]],
-    }
-    return DeviceHosts(start_cloud(LEAVES, options))
+pytestmark = cloud_mark(EMPTY)
 
 
 @pytest.fixture
-def build(started: DeviceHosts) -> Iterator[Callable[..., DeviceHosts]]:
+def build(cloud: TestedCloud, tmp_path: Path) -> Iterator[Callable[..., DeviceHosts]]:
     """Build a cloud that is removed after the test."""
     faults.forget()
-    compared_hosts.forget_all()
+    with device_hosts_on(cloud, tmp_path, LEAVES) as started:
 
-    def build_(found: Mapping[str, Host], **others: object) -> DeviceHosts:
-        started.build(found, **others)
-        return started
+        def build_(found: Mapping[str, Host], **others: object) -> DeviceHosts:
+            started.build(found, **others)
+            return started
 
-    yield build_
-    started.remove()
+        yield build_
     faults.forget()
 
 
@@ -74,7 +74,7 @@ def use_vcpus(cloud: DeviceHosts, number: int) -> None:
     """Have nova-compute report a number of processors in use on all hosts."""
     cell1 = cloud.cloud.cell_mappings["cell1"]
     with nova_context.target_cell(cloud.context, cell1) as in_cell:
-        for _, node, _ in cloud._nodes:
+        for node in cloud.nodes.values():
             node._context = in_cell
             node.vcpus_used = number
             node.save()
@@ -162,8 +162,8 @@ def test_vms_use_a_second_pool_or_local_disks_where_a_pool_has_too_little(build,
         storage={"first": {"DISK_GB": first}, "second": {"DISK_GB": 100}},
     )
     for name in LEAF_B if not disk_gb else ():
-        both = {"aggregates": list(cloud._pools.values())}
-        cloud._put(cloud.provider_of[name], "aggregates", both)
+        both = {"aggregates": list(cloud.aggregates.values())}
+        cloud.put(cloud.provider_of[name], "aggregates", both)
     wanted = {"vcpus": 2, "disk_gb": 10, "extra_specs": {"hpc:require": "leaf"}}
     assert list(place(cloud, 16, **wanted).values()) == [4, 4, 4, 4]
 

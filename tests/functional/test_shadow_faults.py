@@ -5,7 +5,7 @@
                       core
            /       |        |       \\
         leaf1    leaf2    leaf3    leaf4
-        n01-n08  n09-n16  n17-n24  n25-n32
+        n1-n3    n4-n6    n7-n9    n10-n12
 """
 
 import json
@@ -19,26 +19,33 @@ from oslo_utils import uuidutils
 
 from hpc_sched import exceptions
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.io import decision_log, loaded_topology
 from hpc_sched.nova_glue.record import decision_record
 from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.nova_glue.request.group_state import GroupState
 from tests.functional import faults
-from tests.functional.clouds import four_by_eight, write_topology
+from tests.functional.cloud_kinds import EMPTY
+from tests.functional.clouds import write_topology
 from tests.functional.paired_schedulers import Asked, PairedSchedulers
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.states import read_decisions, read_landings, wishing
+from tests.functional.tested_cloud import TestedCloud
 
 CONF = nova.conf.CONF
 
-LEAVES = four_by_eight()
+LEAVES = {f"leaf{n + 1}": [f"n{3 * n + m}" for m in (1, 2, 3)] for n in range(4)}
 HOSTS = [host for below in LEAVES.values() for host in below]
 
 
-@pytest.fixture(scope="module")
-def pair(start_cloud: Callable[..., NovaCloud]) -> PairedSchedulers:
-    return PairedSchedulers(start_cloud(with_scheduler=False), HOSTS)
+pytestmark = cloud_mark(EMPTY)
+
+
+@pytest.fixture
+def pair(cloud: TestedCloud) -> Iterator[PairedSchedulers]:
+    pair = PairedSchedulers(cloud, HOSTS)
+    yield pair
+    pair.end()
 
 
 @pytest.fixture
@@ -50,7 +57,6 @@ def start(
     monkeypatch.setattr(loaded_topology, "_missing", loaded_topology._Missing())
     monkeypatch.setattr(loaded_topology, "_logged_options", set())
     faults.forget()
-    changed: list[str] = []
 
     def start_(**more: Any) -> Path:
         given = {
@@ -60,15 +66,10 @@ def start(
             "decision_log": str(tmp_path / "decisions"),
             **more,
         }
-        changed.extend(given)
         pair.start_own(tmp_path, **given)
         return tmp_path / "decisions"
 
     yield start_
-    while pair.placed:
-        pair.delete(pair.placed[0])
-    for name in changed:
-        pair.claims.cloud.reset_flags(name, group="hpc_sched")
     faults.forget()
 
 
@@ -81,10 +82,10 @@ def asked(count: int, policy: str | None = None, **specs: object) -> Asked:
 def check_same(pair: PairedSchedulers) -> None:
     """Check that requests of all kinds get the same from both; hpc_sched would refuse the last."""
     requests = [
-        asked(4, "soft-anti-affinity"),
-        asked(3, "anti-affinity", require="leaf", homogeneous="true"),
+        asked(2, "soft-anti-affinity"),
+        asked(2, "anti-affinity", require="leaf", homogeneous="true"),
         asked(2, app_class="extreme"),
-        asked(9, "anti-affinity", require="leaf"),
+        asked(1, "anti-affinity", require="leaf", group_size=4),
     ]
     for number, one in enumerate(requests):
         stock, ours = pair.both(one, stock_first=number % 2 == 0)
@@ -123,10 +124,10 @@ def test_a_topology_that_is_wrong_at_the_start_is_used_once_it_is_right(
     assert all(one["reason"].startswith("no topology: ") for one in decisions)
     assert decisions[0]["scheduler"]["topology"] == loaded_topology.NO_TOPOLOGY
     [landing, *_] = read_landings(log)
-    assert sum(landing["landed"]["hosts"].values()) == landing["left"] == 4
+    assert sum(landing["landed"]["hosts"].values()) == landing["left"] == 2
     write_topology(path.parent, LEAVES)
     assert loaded_topology.reload()
-    stock, ours = pair.both(asked(4, "soft-affinity"))
+    stock, ours = pair.both(asked(2, "soft-affinity"))
     assert ours == stock
     assert read_decisions(log)[-1]["decision"] == "planned"
 

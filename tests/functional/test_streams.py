@@ -14,7 +14,7 @@ A VM that has been scheduled reaches its host some events later, as on a busy cl
 import dataclasses
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -22,14 +22,16 @@ import pytest
 from nova import context as nova_context
 from nova import exception, objects
 
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.filters.colocation import ColocationFilter
 from hpc_sched.nova_glue import configured_plugins
 from tests.functional import rows, rules
-from tests.functional.claims import STAYS_UP, ClaimsOnly, hosts_of, request
-from tests.functional.clouds import sharing_options
+from tests.functional.claims import ClaimsOnly, hosts_of, request
+from tests.functional.cloud_kinds import EMPTY
+from tests.functional.clouds import sample_options, sharing_options
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.states import ours
+from tests.functional.tested_cloud import TestedCloud
 from tests.functional.workload import APART, APPLICATIONS, INDEX
 
 LEAVES = {
@@ -60,8 +62,8 @@ class Stream:
 
 @pytest.fixture(scope="module")
 def nova(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
-) -> ClaimsOnly:
+    cloud_of_module: TestedCloud, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ClaimsOnly]:
     folder = tmp_path_factory.mktemp("conf")
     index = folder / "index.csv"
     index.write_text(INDEX)
@@ -74,7 +76,7 @@ def nova(
         "cell_timeout": 600,
         "in_flight_lookups": 1000,
     }
-    cloud = start_cloud(LEAVES, sharing_options(folder, **ours) | STAYS_UP)
+    cloud = cloud_of_module
     claims = ClaimsOnly(cloud)
     claims.add_hosts(dict.fromkeys(HOSTS, 0))
     aggregate = cloud.api.post_aggregate({"aggregate": {"name": "strict"}})
@@ -82,7 +84,13 @@ def nova(
         cloud.api.add_host_to_aggregate(aggregate["id"], host)
     strict = {"cache_score_limit": "50.5", "sync_cache_score_limit": "30"}
     cloud.api.post_aggregate_action(aggregate["id"], {"set_metadata": {"metadata": strict}})
-    return claims
+    # Aggregates are read when a scheduler starts.
+    claims.start_scheduler(sample_options(folder, LEAVES) | sharing_options(folder, **ours))
+    yield claims
+    for host in LEAVES["leaf2"]:
+        cloud.api.remove_host_from_aggregate(aggregate["id"], host)
+    cloud.api.delete_aggregate(aggregate["id"])
+    claims.remove()
 
 
 @pytest.fixture(autouse=True)
@@ -240,7 +248,10 @@ def run(nova: ClaimsOnly, seed: int, events: int) -> tuple[Stream, list[str]]:
     return stream, broken
 
 
-pytestmark = pytest.mark.nightly("streams", "hundreds of requests, every rule checked after each")
+pytestmark = [
+    cloud_mark(EMPTY),
+    pytest.mark.nightly("streams", "hundreds of requests, every rule checked after each"),
+]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -259,7 +270,7 @@ def test_no_host_breaks_a_limit_or_meets_bad_company_or_joins_extreme(nova, seed
 def test_without_the_filters_the_same_stream_breaks_every_rule(nova, monkeypatch):
     """What shows that the check can fail."""
     ours = (DEDICATED_FILTER, INTERFERENCE_FILTER)
-    host_manager = nova.cloud.scheduler.manager.host_manager
+    host_manager = nova.scheduler.host_manager
     others = [one for one in host_manager.enabled_filters if not isinstance(one, ColocationFilter)]
     assert len(others) == len(host_manager.enabled_filters) - len(ours)
     monkeypatch.setattr(host_manager, "enabled_filters", others)

@@ -1,11 +1,15 @@
 """The demo's Nova in this process, as the functional tests use it: with waits long enough."""
 
 import contextlib
+import logging
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import fixtures
+from jsonschema.exceptions import best_match
+from jsonschema.validators import validator_for
 from nova.tests.functional.api.client import OpenStackApiNotFoundException
 
 from hpc_sched.demo.nova_cloud import NovaCloud
@@ -18,6 +22,21 @@ MAX_POLLS = 240
 BUSY_MACHINE = 60
 
 
+# Schema by its id, with the validator for it. Those of Placement are constants of its modules.
+_validators: dict[int, tuple[Any, Any]] = {}
+
+
+def _validate(instance: Any, schema: Any, *_args: Any, format_checker: Any = None) -> None:
+    """Validate as jsonschema does; the schema itself is checked once, not in each request."""
+    if id(schema) not in _validators:
+        found = validator_for(schema)
+        found.check_schema(schema)
+        _validators[id(schema)] = schema, found(schema, format_checker=format_checker)
+    error = best_match(_validators[id(schema)][1].iter_errors(instance))
+    if error is not None:
+        raise error
+
+
 class TestedCloud(NovaCloud):
     """A Nova in this process whose servers move, fail and are deleted."""
 
@@ -27,7 +46,17 @@ class TestedCloud(NovaCloud):
     def setUp(self) -> None:
         """Start everything but computes."""
         self._flavors: dict[str, Any] = {}
+        self.useFixture(fixtures.MonkeyPatch("jsonschema.validate", _validate))
         super().setUp()
+
+    def start_api(self) -> None:
+        """Start Nova's API, without DEBUG lines but those of the plugin."""
+        # Nova's fixtures log all, and format each line several times.
+        for name, level in (("", logging.INFO), ("hpc_sched", logging.DEBUG)):
+            logger = logging.getLogger(name)
+            self.addCleanup(logger.setLevel, logger.level)
+            logger.setLevel(level)
+        super().start_api()
 
     def flavor(self, name: str, **said: Any) -> str:
         """Create a flavor, unless there is an equal one, in place of one that differs."""

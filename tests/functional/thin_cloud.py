@@ -19,10 +19,10 @@ from nova.virt import fake
 from oslo_utils import timeutils
 
 from hpc_sched.demo.nova_cloud import Progress, _not_shown
-from tests.functional import nova_objects
+from tests.functional import host_rows, nova_objects, provider_rows
 from tests.functional.tested_cloud import TestedCloud
 
-#: Nobody reports: services count as up for a day.
+#: Computes that are rows report nothing: services count as up for a day.
 STAYS_UP_SECONDS = 86400
 # What the tracker reads of a VM.
 ATTRIBUTES = ["flavor", "numa_topology", "pci_devices", "pci_requests", "resources"]
@@ -51,13 +51,11 @@ class ThinCompute:
         in_cell: nova_context.RequestContext,
         cell: objects.CellMapping,
         host: str,
-        send: Callable[[str, str, str, Any], None],
         vcpus_used: int = 0,
     ) -> None:
-        """Write the node as a nova-compute with Nova's fake driver would.
+        """Write the node as a nova-compute with Nova's fake driver would, without its provider.
 
         :param in_cell: targeted at the cell
-        :param send: sends a body to Placement: method, path, microversion, body
         """
         driver = fake.FakeLiveMigrateDriver(virtapi=None)
         driver.init_host(host)
@@ -70,7 +68,7 @@ class ThinCompute:
             | {"vcpus_used": vcpus_used, "stats": {"failed_builds": "0"}},
         )
         traits = [name for name, has in driver.capabilities_as_traits().items() if has]
-        nova_objects.add_provider(send, node, traits)
+        self.provider = host_rows.provider(node, traits)
         self.tracker = Tracker(host, driver, report.report_client_singleton())
         self.tracker.compute_nodes[host] = node
         self.tracker.build_succeeded(host)  # as at a compute's start: no failed build
@@ -147,10 +145,12 @@ class ThinCloud(TestedCloud):
         """Write a compute node a host, in the first cell or the one named."""
         mapping = self.cell_mappings[cell or "cell1"]
         with nova_context.target_cell(nova_context.get_admin_context(), mapping) as in_cell:
-            for host in hosts:
-                self.thin[host] = ThinCompute(
-                    in_cell, mapping, host, self.send, self.in_use.get(host, 0)
-                )
+            made = {
+                host: ThinCompute(in_cell, mapping, host, self.in_use.get(host, 0))
+                for host in hosts
+            }
+        provider_rows.write([compute.provider for compute in made.values()])
+        self.thin.update(made)
 
     def remove(self, servers: Iterable[str]) -> None:
         """Delete servers as their computes do, those without a host through the API."""
@@ -168,11 +168,6 @@ class ThinCloud(TestedCloud):
                     self.thin[vm.host].terminate(in_cell, vm, ())
             wanted -= {vm.uuid for vm in placed}
         super().remove(sorted(wanted))
-
-    def send(self, method: str, path: str, version: str, body: Any) -> None:
-        """Send a body to Placement, which must accept it."""
-        answer = getattr(self.placement, method)(path, version=version, body=body)
-        assert answer.status in (200, 201), answer.body
 
     def _build(
         self, context: nova_context.RequestContext, instance: objects.Instance, **said: Any

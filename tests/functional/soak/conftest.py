@@ -4,24 +4,28 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import nova.conf
 import pytest
 
-from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.demo.nova_cloud import read_options
 from hpc_sched.nova_glue.io import loaded_topology
 from tests.functional import rows
-from tests.functional.claims import STAYS_UP, ClaimsOnly
-from tests.functional.clouds import sharing_options
+from tests.functional.claims import ClaimsOnly, claims_on
+from tests.functional.clouds import SAMPLE_CONF, sharing_options
 from tests.functional.soak import checks, fabrics
 from tests.functional.soak.fleet import Fleet
 from tests.functional.soak.life import Life
 from tests.functional.soak.run import Soak, run
+from tests.functional.tested_cloud import TestedCloud
 from tests.functional.workload import INDEX
+
+CONF = nova.conf.CONF
 
 
 @pytest.fixture(scope="module")
 def nova(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
-) -> ClaimsOnly:
+    cloud_of_module: TestedCloud, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ClaimsOnly]:
     folder = tmp_path_factory.mktemp("soak")
     index, topology = folder / "index.csv", folder / "topology.yaml"
     index.write_text(INDEX)
@@ -36,18 +40,18 @@ def nova(
         "topology_reload_interval": 1,
         "decision_log": str(folder / "decisions.json"),
     }
-    cloud = start_cloud(topology, sharing_options(folder, **ours) | STAYS_UP)
-    # Where an earlier module has started the thread it sleeps without an interval.
-    loaded_topology.watch.wake()
-    claims = ClaimsOnly(cloud)
-    claims.add_hosts(dict.fromkeys(fabrics.HOSTS, 0))
-    return claims
+    ours["topology_file"] = str(topology)
+    options = read_options(SAMPLE_CONF) | sharing_options(folder, **ours)
+    with claims_on(cloud_of_module, dict.fromkeys(fabrics.HOSTS, 0), options=options) as claims:
+        # Where an earlier module has started the thread it sleeps without an interval.
+        loaded_topology.watch.wake()
+        yield claims
 
 
 @pytest.fixture
 def live(nova: ClaimsOnly) -> Iterator[Callable[..., Soak]]:
     """Return what lives through a number of events in an empty cloud."""
-    path = Path(nova.cloud.options["hpc_sched", "topology_file"])
+    path = Path(CONF.hpc_sched.topology_file)
     lives: list[Life] = []
 
     def live_(number: int, seed: int = 1) -> Soak:

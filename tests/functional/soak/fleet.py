@@ -46,7 +46,7 @@ class Fleet:
     def report(self, hosts: Iterable[str]) -> None:
         """Report what is in use on hosts, as their computes do to databases and scheduler."""
         here = self.by_host()
-        info = self.nova.cloud.scheduler.manager.host_manager._instance_info
+        info = self.nova.scheduler.host_manager._instance_info
         for host in sorted(set(hosts)):
             vms = [vm for vm in here[host] if vm.host == host]
             rows.set_usage(

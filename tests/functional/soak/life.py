@@ -91,7 +91,7 @@ class Life:
 
     def send(self, attempt: Attempt) -> None:
         """Ask the scheduler; called from a thread of the request's own."""
-        scheduler = self.nova.cloud.scheduler.manager
+        scheduler = self.nova.scheduler
         try:
             placed = ask(scheduler, self.nova.context.elevated(), attempt.spec, attempt.uuids)
             attempt.hosts = hosts_of(placed)
@@ -286,7 +286,7 @@ class Life:
 
     def _mutate(self, _dice: random.Random) -> bool:
         """Do what the service does on SIGHUP."""
-        self.nova.cloud.scheduler.manager.reset()
+        self.nova.scheduler.reset()
         loaded_topology.on_mutate(CONF, {})
         return True
 

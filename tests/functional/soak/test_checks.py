@@ -18,9 +18,11 @@ from hpc_sched.nova_glue.instances import instance_applications, member_records
 from hpc_sched.nova_glue.record import decision_record
 from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
+from tests.functional.cloud_kinds import EMPTY
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.soak.marks import LONG
 
-pytestmark = LONG
+pytestmark = [LONG, cloud_mark(EMPTY)]
 EVENTS = 150
 
 
@@ -30,7 +32,7 @@ def assert_found(soak, what):
 
 
 def without(monkeypatch, nova, *kinds):
-    manager = nova.cloud.scheduler.manager.host_manager
+    manager = nova.scheduler.host_manager
     kept = [one for one in manager.enabled_filters if not isinstance(one, kinds)]
     assert len(kept) < len(manager.enabled_filters)
     monkeypatch.setattr(manager, "enabled_filters", kept)
@@ -50,7 +52,7 @@ def test_groups_that_have_not_what_they_require(live, nova, monkeypatch):
     ours = group_filter.HPCGroupFilter, HPCHomogeneityFilter, HPCRackCapacityFilter
     without(monkeypatch, nova, *ours)
     # The weigher alone keeps most of them together, and so does what prunes to the plan.
-    manager = nova.cloud.scheduler.manager.host_manager
+    manager = nova.scheduler.host_manager
     others = [one for one in manager.weighers if not isinstance(one, HopByteWeigher)]
     monkeypatch.setattr(manager, "weighers", others)
     assert_found(live(EVENTS), "group ")

@@ -6,9 +6,13 @@ import pytest
 
 from hpc_sched.nova_glue.instances import colocated_instances
 from hpc_sched.nova_glue.request import served_requests
+from tests.functional.cloud_kinds import EMPTY
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.soak import events
 from tests.functional.soak.marks import LONG
 from tests.functional.soak.run import leaks, table
+
+pytestmark = cloud_mark(EMPTY)
 
 EVENTS = int(os.environ.get("HPC_SCHED_SOAK", "300"))
 SEED = int(os.environ.get("HPC_SCHED_SOAK_SEED", "1"))
