@@ -50,6 +50,8 @@ class CloudKind:
     second_cell: Sequence[str] = ()
     #: VCPUs in use from the beginning, by others than VMs of this cloud
     in_use: Mapping[str, int] = field(default_factory=dict)
+    #: VCPUs and MB of hosts that differ from the others; where computes are rows
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     #: attributes of the cloud: vcpus, memory_mb, with_scheduler ...
     attributes: Mapping[str, Any] = field(default_factory=dict)
     is_real: bool = False
@@ -79,7 +81,7 @@ class CloudKind:
             others = set(self.second_cell)
             hosts = self.hosts if self.hosts is not None else hosts_below(self.tree or {})
             if not self.is_real:
-                cloud.in_use = self.in_use
+                cloud.in_use, cloud.sizes = self.in_use, self.sizes
             cloud.start_computes([host for host in hosts if host not in others])
             if others:
                 cloud.start_computes(self.second_cell, cell="cell2")

@@ -6,13 +6,17 @@ does in nova-compute. No RPC is sent to a compute and no virt driver builds. Wha
 itself (retries, late checks of policies, moves, failed builds) needs a real one.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import fixtures
+import sqlalchemy as sa
 from nova import context as nova_context
 from nova import objects
 from nova.compute import power_state, provider_tree, resource_tracker, rpcapi, vm_states
+from nova.db.main import api as main_db
+from nova.db.main import models as main_models
 from nova.scheduler.client import query, report
 from nova.tests.fixtures.cast_as_call import CastAsCallFixture
 from nova.virt import fake
@@ -53,13 +57,17 @@ class ThinCompute:
         host: str,
         send: Callable[[str, str, str, Any], None],
         vcpus_used: int = 0,
+        size: tuple[int, int] | None = None,
     ) -> None:
         """Write the node as a nova-compute with Nova's fake driver would.
 
         :param in_cell: targeted at the cell
         :param send: sends a body to Placement: method, path, microversion, body
+        :param size: VCPUs and MB; those of the cloud by default
         """
         driver = fake.FakeLiveMigrateDriver(virtapi=None)
+        if size is not None:
+            driver.resources.vcpus, driver.resources.memory_mb = size
         driver.init_host(host)
         reported = driver.get_available_resource(host)
         node = nova_objects.stored_compute_node(
@@ -93,6 +101,13 @@ class ThinCompute:
         updated = objects.InstanceList(objects=[vm])
         self._scheduler.update_instance_info(context.elevated(), vm.host, updated)
 
+    def count_builds(self, *, failed: bool) -> None:
+        """Report a build that has failed, or one that has succeeded and ends the count."""
+        node = self.tracker.compute_nodes[self.tracker.host]
+        (self.tracker.build_failed if failed else self.tracker.build_succeeded)(node.host)
+        node.stats = self.tracker.stats[node.host]
+        node.save()
+
     def terminate(
         self,
         context: nova_context.RequestContext,
@@ -122,6 +137,8 @@ class ThinCloud(TestedCloud):
 
     #: VCPUs that are in use before the first VM
     in_use: Mapping[str, int] = {}
+    #: VCPUs and MB of hosts that differ from the others
+    sizes: Mapping[str, tuple[int, int]] = {}
 
     def setUp(self) -> None:
         """Start everything but computes."""
@@ -129,6 +146,9 @@ class ThinCloud(TestedCloud):
         methods = {name: _lacks(name) for name in RPC_METHODS}
         methods["build_and_run_instance"] = lambda _, *args, **said: self._build(*args, **said)
         methods["terminate_instance"] = lambda _, *args: self._terminate(*args)
+        # Nova's fake driver has no pools of hypervisors.
+        for name in ("add_aggregate_host", "remove_aggregate_host"):
+            methods[name] = lambda _, *_args, **_said: None
         for name, method in methods.items():
             self.useFixture(fixtures.MonkeyPatch(f"nova.compute.rpcapi.ComputeAPI.{name}", method))
         super().setUp()
@@ -147,7 +167,12 @@ class ThinCloud(TestedCloud):
         with nova_context.target_cell(nova_context.get_admin_context(), mapping) as in_cell:
             for host in hosts:
                 self.thin[host] = ThinCompute(
-                    in_cell, mapping, host, self.send, self.in_use.get(host, 0)
+                    in_cell,
+                    mapping,
+                    host,
+                    self.send,
+                    self.in_use.get(host, 0),
+                    self.sizes.get(host),
                 )
 
     def remove(self, servers: Iterable[str]) -> None:
@@ -166,6 +191,26 @@ class ThinCloud(TestedCloud):
                     self.thin[vm.host].terminate(in_cell, vm, ())
             wanted -= {vm.uuid for vm in placed}
         super().remove(sorted(wanted))
+
+    @contextmanager
+    def only(self, hosts: Iterable[str]) -> Iterator[None]:
+        """Disable the services of all other hosts for a block, as an operator does."""
+        others = sorted(self.thin.keys() - set(hosts))
+        self._set_disabled(others, disabled=True)
+        try:
+            yield
+        finally:
+            self._set_disabled(others, disabled=False)
+
+    def _set_disabled(self, hosts: Iterable[str], *, disabled: bool) -> None:
+        service = main_models.Service
+        changed = sa.update(service).where(service.host.in_(hosts)).values(disabled=disabled)
+        for mapping in self.cell_mappings.values():
+            with (
+                nova_context.target_cell(nova_context.get_admin_context(), mapping) as in_cell,
+                main_db.get_context_manager(in_cell).writer.using(in_cell) as session,
+            ):
+                session.execute(changed)
 
     def send(self, method: str, path: str, version: str, body: Any) -> None:
         """Send a body to Placement, which must accept it."""
