@@ -28,6 +28,8 @@ from tests.functional.tested_cloud import TestedCloud
 
 #: Nobody reports: services count as up for a day.
 STAYS_UP_SECONDS = 86400
+#: A call to the conductor lasts until all VMs of the request are built, also on a busy machine.
+CALL_SECONDS = 600
 # What the tracker reads of a VM.
 ATTRIBUTES = ["flavor", "numa_topology", "pci_devices", "pci_requests", "resources"]
 RPC_METHODS = [
@@ -156,7 +158,7 @@ class ThinCloud(TestedCloud):
     def start_api(self) -> None:
         """Start Nova's API, whose casts are calls and for which computes stay up."""
         self.useFixture(CastAsCallFixture(self))
-        self.flags(service_down_time=STAYS_UP_SECONDS)
+        self.flags(service_down_time=STAYS_UP_SECONDS, rpc_response_timeout=CALL_SECONDS)
         super().start_api()
 
     def start_computes(
