@@ -49,7 +49,7 @@ def cloud(shared_cloud: ThinCloud) -> Iterator[ThinCloud]:
 
 @pytest.fixture
 def running(cloud: NovaCloud) -> Iterator[dict[str, list[str]]]:
-    """Application to the servers of its last request; all are deleted after the test."""
+    """Application to the servers of its requests; all are deleted after the test."""
     servers: dict[str, list[str]] = {}
     yield servers
     cloud.remove([uuid for uuids in servers.values() for uuid in uuids])
@@ -61,7 +61,8 @@ def ask(cloud: NovaCloud, running: dict[str, list[str]]) -> Callable[[str], dict
 
     def ask_(name: str) -> dict[str, int] | str:
         before = cloud_state.allocations(cloud)
-        servers = running[name] = cloud.boot(name, count=APPLICATIONS[name][0], name=name)
+        servers = cloud.boot(name, count=APPLICATIONS[name][0], name=name)
+        running.setdefault(name, []).extend(servers)
         hosts = cloud.hosts_of(servers)
         if hosts:
             assert len(hosts) == len(servers)
