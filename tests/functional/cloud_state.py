@@ -79,7 +79,7 @@ def read(cloud: NovaCloud) -> CloudState:
         requests = session.scalars(sa.select(api_models.BuildRequest.instance_uuid))
         return CloudState(
             instances=instances,
-            allocations=_allocations(cloud),
+            allocations=allocations(cloud),
             build_requests=frozenset(requests),
             nodes=nodes,
             aggregates=aggregates,
@@ -140,7 +140,7 @@ def _cells(cloud: NovaCloud) -> Iterator[Any]:
             yield session
 
 
-def _allocations(cloud: NovaCloud) -> dict[str, tuple[str, ...]]:
+def allocations(cloud: NovaCloud) -> dict[str, tuple[str, ...]]:
     """Return the providers by name on which each consumer holds something. One query."""
     allocation, provider = placement_models.Allocation, placement_models.ResourceProvider
     query = sa.select(allocation.consumer_id, provider.name).join(

@@ -1,11 +1,11 @@
-"""Applications that gain attract each other on a real Nova, inside the leaf alone.
+"""Applications that gain attract each other, inside the leaf alone.
 
 ::
 
               core
           /          \\
        leaf1        leaf2
-     n1 n2 n3     n4 n5 n6      4 cores and 8 GB each
+     a1 a2 a3     a4 a5 a6      4 cores and 8 GB each
 """
 
 from collections import Counter
@@ -17,11 +17,12 @@ import pytest
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.snapshot.log.record_text import text_of
-from tests.functional.clouds import sharing_options, write_topology
+from tests.functional.cloud_kinds import ATTRACTING, SHARING
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.states import read_decisions
+from tests.functional.thin_cloud import ThinCloud
+from tests.functional.trees import hosts_below
 
-LEAVES = {"leaf1": ["n1", "n2", "n3"], "leaf2": ["n4", "n5", "n6"]}
-HOSTS = [host for below in LEAVES.values() for host in below]
 # Gupta2013: LU.C is almost 120 % better beside ChaNGa, which keeps its performance.
 INDEX = """\
 # application, application, the first beside the second, the second beside the first
@@ -31,19 +32,26 @@ LU.C, IS.B, 0.6, 0.9
 """
 
 
-@pytest.fixture(scope="module")
-def cloud(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
-) -> NovaCloud:
-    folder = tmp_path_factory.mktemp("conf")
-    (folder / "index.csv").write_text(INDEX)
-    options = sharing_options(
-        folder,
-        interference_file=str(folder / "index.csv"),
-        decision_log=str(folder / "decisions.json"),
-    )
-    cloud = start_cloud(write_topology(folder, LEAVES), options, vcpus=4, memory_mb=8192)
-    cloud.start_computes(HOSTS)
+pytestmark = cloud_mark(SHARING)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    """Return the file with the index."""
+    path = tmp_path / "index.csv"
+    path.write_text(INDEX)
+    return path
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return the decision log."""
+    return tmp_path / "decisions.json"
+
+
+@pytest.fixture
+def cloud(shared_cloud: ThinCloud, index: Path, log: Path) -> Iterator[ThinCloud]:
+    shared_cloud.flags(interference_file=str(index), decision_log=str(log), group="hpc_sched")
     for name, app_class, application in (
         ("changa", "async", "ChaNGa"),
         ("ep", "async", "EP.B"),
@@ -54,16 +62,9 @@ def cloud(
         ("lu-extreme", "extreme", "LU.C"),
     ):
         specs = {"hpc:app_class": app_class, "hpc:app_name": application}
-        cloud.flavor(name, memory_mb=2048, extra_specs=specs)
-    cloud.folder = folder
-    return cloud
-
-
-@pytest.fixture
-def without_index(cloud: NovaCloud) -> Iterator[Callable[[], None]]:
-    """Take the index out of nova.conf for the rest of a test."""
-    yield lambda: cloud.flags(interference_file=None, group="hpc_sched")
-    cloud.flags(interference_file=str(cloud.folder / "index.csv"), group="hpc_sched")
+        shared_cloud.flavor(name, memory_mb=2048, extra_specs=specs)
+    with shared_cloud.only(hosts_below(ATTRACTING)):
+        yield shared_cloud
 
 
 def hosts(cloud: NovaCloud, servers: list[str]) -> dict[str, int]:
@@ -81,59 +82,52 @@ def taken(cloud: NovaCloud, boot: Callable[..., list[str]], **on: str) -> None:
     cloud.wait(servers)
 
 
-def test_a_group_is_placed_beside_those_that_it_gains_from(cloud, boot, without_index):
-    """By the angle n1 is first, the fuller host of the leaf with least room."""
-    taken(cloud, boot, n1="ep ep", n2="changa", n4="changa")
+def test_a_group_is_placed_beside_those_that_it_gains_from(cloud, boot, log):
+    """By the angle a1 is first, the fuller host of the leaf with least room."""
+    taken(cloud, boot, a1="ep ep", a2="changa", a4="changa")
     servers = boot("lu", count=2)
-    assert hosts(cloud, servers) == {"n2": 2}
-    record = read_decisions(cloud.folder / "decisions.json")[-1]
+    assert hosts(cloud, servers) == {"a2": 2}
+    record = read_decisions(log)[-1]
     assert record["plan"]["leaves"] == {"leaf1": 2}
-    assert record["attraction"] == {"n2": 1.2}
-    assert "applications there gain by sharing a host: n2" in text_of(record)
+    assert record["attraction"] == {"a2": 1.2}
+    assert "applications there gain by sharing a host: a2" in text_of(record)
     cloud.remove(servers)
-    without_index()
-    assert hosts(cloud, boot("lu", count=2)) == {"n1": 2}
-    assert "attraction" not in read_decisions(cloud.folder / "decisions.json")[-1]
+    cloud.flags(interference_file=None, group="hpc_sched")
+    assert hosts(cloud, boot("lu", count=2)) == {"a1": 2}
+    assert "attraction" not in read_decisions(log)[-1]
 
 
 def test_no_attraction_outweighs_the_leaf(cloud, boot):
     """All of ChaNGa is under leaf2, and the plan under leaf1, where least room is left."""
-    taken(cloud, boot, n1="ep ep ep", n4="changa", n5="changa")
-    assert hosts(cloud, boot("lu", count=4)).keys() <= set(LEAVES["leaf1"])
+    taken(cloud, boot, a1="ep ep ep", a4="changa", a5="changa")
+    assert hosts(cloud, boot("lu", count=4)).keys() <= set(ATTRACTING["leaf1"])
     # Without a leaf of a plan it decides among all hosts.
-    assert hosts(cloud, boot("lu-async", count=2)) == {"n4": 2}
+    assert hosts(cloud, boot("lu-async", count=2)) == {"a4": 2}
 
 
 def test_it_never_overrides_what_is_kept_apart(cloud, boot):
-    taken(cloud, boot, n2="changa is")
-    assert "n2" not in hosts(cloud, boot("lu", count=2))
-    assert "n2" not in hosts(cloud, boot("lu-async"))
+    taken(cloud, boot, a2="changa is")
+    assert "a2" not in hosts(cloud, boot("lu", count=2))
+    assert "a2" not in hosts(cloud, boot("lu-async"))
 
 
 def test_dedicated_hosts_have_no_neighbours_to_gain_from(cloud, boot):
-    taken(cloud, boot, n1="ep", n2="changa")
-    assert not {"n1", "n2"} & hosts(cloud, boot("lu-extreme", count=2)).keys()
+    taken(cloud, boot, a1="ep", a2="changa")
+    assert not {"a1", "a2"} & hosts(cloud, boot("lu-extreme", count=2)).keys()
 
 
 def test_single_vms_and_class_none_are_attracted_where_mdobp_places_them(cloud, boot):
-    taken(cloud, boot, n1="ep ep", n5="changa")
-    assert hosts(cloud, boot("lu-async")) == {"n5": 1}
-    assert hosts(cloud, boot("lu-none")).keys() - {"n5"}
+    taken(cloud, boot, a1="ep ep", a5="changa")
+    assert hosts(cloud, boot("lu-async")) == {"a5": 1}
+    assert hosts(cloud, boot("lu-none")).keys() - {"a5"}
     cloud.flags(mdobp_classes=["none"], group="hpc_sched")
-    try:
-        assert hosts(cloud, boot("lu-none")) == {"n5": 1}
-    finally:
-        cloud.flags(mdobp_classes=["sync", "async"], group="hpc_sched")
+    assert hosts(cloud, boot("lu-none")) == {"a5": 1}
 
 
-def test_an_index_that_changes_counts_for_the_next_request(cloud, boot):
-    path: Path = cloud.folder / "index.csv"
-    taken(cloud, boot, n1="ep ep", n2="changa")
+def test_an_index_that_changes_counts_for_the_next_request(cloud, boot, index):
+    taken(cloud, boot, a1="ep ep", a2="changa")
     before = scheduler_digests.record("").interference
-    try:
-        path.write_text(INDEX.replace("2.2, 1.0", "1.05, 1.0"))
-        # 5 % is less than interference_tolerance.
-        assert hosts(cloud, boot("lu")) == {"n1": 1}
-        assert scheduler_digests.record("").interference != before
-    finally:
-        path.write_text(INDEX)
+    index.write_text(INDEX.replace("2.2, 1.0", "1.05, 1.0"))
+    # 5 % is less than interference_tolerance.
+    assert hosts(cloud, boot("lu")) == {"a1": 1}
+    assert scheduler_digests.record("").interference != before

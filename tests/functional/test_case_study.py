@@ -1,4 +1,4 @@
-"""The case study of Gupta2013 on a real Nova, placement for placement.
+"""The case study of Gupta2013 through Nova's API, placement for placement.
 
 One rack, N1 to N8 of 4 cores and 8 GB::
 
@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from tests.functional.clouds import sharing_options
-
-HOSTS = [f"N{number}" for number in range(1, 9)]
+from tests.functional import cloud_state
+from tests.functional.cloud_kinds import CASE_STUDY, SHARING
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.thin_cloud import ThinCloud
 
 # Application, VMs, class, cache score of a VM: in the order of the requests.
 APPLICATIONS = {
@@ -26,18 +27,14 @@ APPLICATIONS = {
     "EP.B": (4, "async", 2.5),
 }
 
-Boot = Callable[[str], list[str]]
+pytestmark = cloud_mark(SHARING)
 
 
-@pytest.fixture(scope="module")
-def cloud(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
-) -> NovaCloud:
-    options = sharing_options(tmp_path_factory.mktemp("conf"), cache_score_limit=100)
-    cloud = start_cloud({"rack1": HOSTS}, options, vcpus=4, memory_mb=8192)
-    cloud.start_computes(HOSTS)
+@pytest.fixture
+def cloud(shared_cloud: ThinCloud) -> Iterator[ThinCloud]:
+    shared_cloud.flags(cache_score_limit=100, group="hpc_sched")
     for name, (_, app_class, score) in APPLICATIONS.items():
-        cloud.flavor(
+        shared_cloud.flavor(
             name,
             memory_mb=2048,
             extra_specs={
@@ -46,12 +43,13 @@ def cloud(
                 "hpc:cache_score": str(score),
             },
         )
-    return cloud
+    with shared_cloud.only(CASE_STUDY):
+        yield shared_cloud
 
 
 @pytest.fixture
 def running(cloud: NovaCloud) -> Iterator[dict[str, list[str]]]:
-    """Application to the servers of its last request; all are deleted after the test."""
+    """Application to the servers of its requests; all are deleted after the test."""
     servers: dict[str, list[str]] = {}
     yield servers
     cloud.remove([uuid for uuids in servers.values() for uuid in uuids])
@@ -62,13 +60,14 @@ def ask(cloud: NovaCloud, running: dict[str, list[str]]) -> Callable[[str], dict
     """Send the request of an application; return its VMs per host, or why it was refused."""
 
     def ask_(name: str) -> dict[str, int] | str:
-        before = claims(cloud)
-        servers = running[name] = cloud.boot(name, count=APPLICATIONS[name][0], name=name)
+        before = cloud_state.allocations(cloud)
+        servers = cloud.boot(name, count=APPLICATIONS[name][0], name=name)
+        running.setdefault(name, []).extend(servers)
         hosts = cloud.hosts_of(servers)
         if hosts:
             assert len(hosts) == len(servers)
             return dict(sorted(Counter(hosts.values()).items()))
-        assert claims(cloud) == before
+        assert cloud_state.allocations(cloud) == before
         return cloud.api.get_server(servers[0])["fault"]["message"]
 
     return ask_
@@ -82,15 +81,6 @@ def end(cloud: NovaCloud, running: dict[str, list[str]]) -> Callable[..., None]:
         cloud.remove([uuid for name in names for uuid in running.pop(name)])
 
     return end_
-
-
-def claims(cloud: NovaCloud) -> set[str]:
-    """Return the consumers that hold an allocation in Placement."""
-    return {
-        consumer
-        for provider in cloud._get_all_providers()
-        for consumer in cloud._get_allocations_by_provider_uuid(provider["uuid"])
-    }
 
 
 def each(count: int, hosts: str) -> dict[str, int]:

@@ -1,55 +1,56 @@
-"""From a request to what ``hpc-sched explain`` says of its constraints, on a real Nova.
+"""From a request to what ``hpc-sched explain`` says of its constraints.
 
 ::
 
-                         core
+                         core2
               /                       \\
-            pod1                      pod2
+            pod3                      pod4
        /     |     \\               /       \\
     leaf1  leaf2  leaf3         leaf4     leaf5
     n1 n2  n3 n4  n5 n6         n7-n10    n11        a VM fills a host
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from hpc_sched.cli import main
-from hpc_sched.demo.nova_cloud import NovaCloud
+from tests.functional.cloud_kinds import PODS, UNEVEN_PODS
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.states import read_decisions
-from tests.functional.trees import write_tree
+from tests.functional.thin_cloud import ThinCloud
+from tests.functional.trees import hosts_below
 
-TREE = {
-    "core": {
-        "pod1": {"leaf1": ["n1", "n2"], "leaf2": ["n3", "n4"], "leaf3": ["n5", "n6"]},
-        "pod2": {"leaf4": ["n7", "n8", "n9", "n10"], "leaf5": ["n11"]},
-    }
-}
-HOSTS = [f"n{number}" for number in range(1, 12)]
+pytestmark = cloud_mark(PODS)
 
 
-@pytest.fixture(scope="module")
-def cloud(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
-) -> NovaCloud:
-    folder = tmp_path_factory.mktemp("conf")
-    path = write_tree(folder / "topology.yaml", TREE)
-    log = {("hpc_sched", "decision_log"): str(folder / "decisions.json")}
-    cloud = start_cloud(path, options=log)
-    cloud.start_computes(HOSTS)
-    cloud.flavor("node", vcpus=16, extra_specs={"hpc:max_leaves": "2"})
-    cloud.flavor("leaf", vcpus=16, extra_specs={"hpc:require": "leaf"})
-    cloud.log = folder / "decisions.json"
-    return cloud
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "decisions.json"
 
 
-def explain(capsys, log: Path, *arguments: str) -> str:
-    topology = str(log.parent / "topology.yaml")
-    code = main.main(["explain", "--decision-log", str(log), "--topology", topology, *arguments])
-    assert code == 0
-    return capsys.readouterr().out
+@pytest.fixture
+def cloud(shared_cloud: ThinCloud, log: Path) -> Iterator[ThinCloud]:
+    shared_cloud.flags(decision_log=str(log), group="hpc_sched")
+    shared_cloud.flavor("node", vcpus=16, extra_specs={"hpc:max_leaves": "2"})
+    shared_cloud.flavor("leaf", vcpus=16, extra_specs={"hpc:require": "leaf"})
+    with shared_cloud.only(hosts_below(UNEVEN_PODS)):
+        yield shared_cloud
+
+
+@pytest.fixture
+def explain(cloud: ThinCloud, log: Path, capsys) -> Callable[..., str]:
+    """Return what the command says of a group."""
+
+    def explain_(*arguments: str) -> str:
+        topology = str(cloud.folder / "topology.yaml")
+        read = ["--decision-log", str(log), "--topology", topology]
+        assert main.main(["explain", *read, *arguments]) == 0
+        return capsys.readouterr().out
+
+    return explain_
 
 
 def lines(text: str) -> list[str]:
@@ -61,18 +62,18 @@ def lines(text: str) -> list[str]:
 
 
 def test_a_group_is_explained_with_what_its_wish_costs_and_why_it_is_not_elsewhere(
-    cloud, boot, capsys
+    cloud, boot, log, explain
 ):
-    """6 VMs in 2 leaves cost 6 + 1 + 8 * 5 hops, in the 3 leaves of pod1 3 + 12 * 3."""
+    """6 VMs in 2 leaves cost 6 + 1 + 8 * 5 hops, in the 3 leaves of pod3 3 + 12 * 3."""
     group = cloud.server_group("job", "anti-affinity")
     cloud.hosts_of(boot("node", count=6, group=group))
-    [record] = read_decisions(cloud.log)
+    [record] = read_decisions(log)
     assert record["plan"]["hop_bytes"] == 47
-    assert record["input"]["tree"]["core"]["pod2"] == {"leaf4": "4*1", "leaf5": "1*1"}
+    assert record["input"]["tree"]["core2"]["pod4"] == {"leaf4": "4*1", "leaf5": "1*1"}
     [used] = set(record["plan"]["leaves"]) - {"leaf4"}
     other = "leaf1" if used == "leaf2" else "leaf2"
     names = ("leaf5", other, "n11", "leaf4", "n7", "pod9")
-    text = explain(capsys, cloud.log, group, *(f"--why-not={name}" for name in names))
+    text = explain(group, *(f"--why-not={name}" for name in names))
     of_leaf5 = (
         "a plan with it needs more leaves than allowed (hpc:max_leaves=2); it has room for 1 of "
         "6 VMs"
@@ -90,16 +91,18 @@ def test_a_group_is_explained_with_what_its_wish_costs_and_why_it_is_not_elsewhe
         "              n7: it is used: 1 planned VM",
         "              pod9: it is not in the fabric",
     ]
-    found = json.loads(explain(capsys, cloud.log, group, "--json").splitlines()[0])
+    found = json.loads(explain(group, "--json").splitlines()[0])
     first, second = found["counterfactual"]["without"][:2]
     assert (first["without"], first["hop_bytes"], first["less"]) == ("hpc:max_leaves=2", 39, 8)
     assert (second["without"], second["less"]) == ("policy anti-affinity", 0)
 
 
-def test_a_refusal_is_explained_by_the_one_wish_without_which_there_was_a_plan(cloud, boot, capsys):
+def test_a_refusal_is_explained_by_the_one_wish_without_which_there_was_a_plan(
+    cloud, boot, explain
+):
     group = cloud.server_group("large", "anti-affinity")
     cloud.wait(boot("leaf", count=5, group=group))
-    text = explain(capsys, cloud.log, group, "--why-not", "leaf3")
+    text = explain(group, "--why-not", "leaf3")
     assert lines(text) == [
         "  without     hpc:require=leaf: 5 VMs in 2 leaves, Hop-Byte 18",
         "              no plan either: policy anti-affinity",

@@ -1,22 +1,24 @@
-"""The worked example of Gupta2013, Figure 1, on a real Nova.
+"""The worked example of Gupta2013, Figure 1, through Nova's API.
 
 Two hosts of 4 cores and 4 GB: four VMs of 1 core and 512 MB, then two of 1 core and 3 GB. Two
 small ones on each host leave room for a large one beside them, four on one host do not::
 
-        rack1
+        rack2
         /   \\
-      N1     N2
+      F1     F2
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import pytest
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from tests.functional.clouds import sharing_options
+from tests.functional.cloud_kinds import FIGURE_1, SHARING
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.thin_cloud import ThinCloud
 
-HOSTS = ["N1", "N2"]
+pytestmark = cloud_mark(SHARING)
 
 
 def ask(cloud: NovaCloud, small: str) -> tuple[Counter[str], Counter[str]]:
@@ -30,27 +32,23 @@ def ask(cloud: NovaCloud, small: str) -> tuple[Counter[str], Counter[str]]:
     return Counter(placed.values()), Counter(then.values())
 
 
-@pytest.fixture(scope="module")
-def cloud(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
-) -> NovaCloud:
-    options = sharing_options(tmp_path_factory.mktemp("conf"))
-    cloud = start_cloud({"rack1": HOSTS}, options, vcpus=4, memory_mb=4096)
-    cloud.start_computes(HOSTS)
+@pytest.fixture
+def cloud(shared_cloud: ThinCloud) -> Iterator[ThinCloud]:
     for app_class in ("async", "extreme"):
         said = {"hpc:app_class": app_class}
-        cloud.flavor(f"small-{app_class}", memory_mb=512, extra_specs=said)
-    cloud.flavor("large", memory_mb=3072, extra_specs={"hpc:app_class": "async"})
-    return cloud
+        shared_cloud.flavor(f"small-{app_class}", memory_mb=512, extra_specs=said)
+    shared_cloud.flavor("large", memory_mb=3072, extra_specs={"hpc:app_class": "async"})
+    with shared_cloud.only(FIGURE_1):
+        yield shared_cloud
 
 
 def test_mdobp_leaves_room_for_the_second_request(cloud: NovaCloud):
     first, second = ask(cloud, "small-async")
-    assert first == {"N1": 2, "N2": 2}
-    assert second == {"N1": 1, "N2": 1}
+    assert first == {"F1": 2, "F2": 2}
+    assert second == {"F1": 1, "F2": 1}
 
 
 def test_packed_on_one_host_the_second_request_fails(cloud: NovaCloud):
     first, second = ask(cloud, "small-extreme")
-    assert first == {"N1": 4}
+    assert first == {"F1": 4}
     assert not second

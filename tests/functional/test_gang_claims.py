@@ -1,4 +1,4 @@
-"""Gang claims on a whole Nova: quiet, with places taken meanwhile, with faults at each step."""
+"""Gang claims on Nova's services: quiet, with places taken meanwhile, with faults at each step."""
 
 import logging
 import threading
@@ -19,9 +19,12 @@ from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.request import claim_followup, gang_claiming
+from tests.functional import cloud_state
+from tests.functional.cloud_kinds import FOUR_BY_EIGHT
 from tests.functional.clouds import four_by_eight, leaves_used
 from tests.functional.faults import wait_until
-from tests.functional.truth import held
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 from tests.turned_clock import StandingClock, installed
 
 CONF = nova.conf.CONF
@@ -30,14 +33,16 @@ LEAVES = four_by_eight()
 HOSTS = [host for hosts in LEAVES.values() for host in hosts]
 
 
-@pytest.fixture(scope="module")
-def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
-    cloud = start_cloud(LEAVES)
-    cloud.start_computes(HOSTS)
-    cloud.flavor("node", vcpus=16, memory_mb=1024)
-    cloud.flavor("half", vcpus=8, memory_mb=1024)
-    cloud.flavor("leaf", vcpus=16, memory_mb=1024, extra_specs={"hpc:require": "leaf"})
-    return cloud
+# That nothing is allocated after the servers' deletion is checked with the shared cloud.
+pytestmark = cloud_mark(FOUR_BY_EIGHT)
+
+
+@pytest.fixture
+def cloud(shared_cloud: TestedCloud) -> TestedCloud:
+    shared_cloud.flavor("node", vcpus=16, memory_mb=1024)
+    shared_cloud.flavor("half", vcpus=8, memory_mb=1024)
+    shared_cloud.flavor("leaf", vcpus=16, memory_mb=1024, extra_specs={"hpc:require": "leaf"})
+    return shared_cloud
 
 
 @pytest.fixture
@@ -55,12 +60,9 @@ def sent(monkeypatch) -> list[tuple[int, str]]:
     return found
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_left(cloud: NovaCloud) -> Iterator[None]:
-    """Check afterwards, once all servers are deleted, that Placement has no allocation."""
-    yield
-    wait_until(lambda: not claim_followup._followed)
-    assert held(cloud) == {}
+def held(cloud: NovaCloud) -> dict[str, list[str]]:
+    """Return the hosts on which each consumer has allocations. One query."""
+    return {consumer: list(on) for consumer, on in cloud_state.allocations(cloud).items()}
 
 
 def expect_exact(cloud: NovaCloud, hosts: dict[str, str]) -> None:
@@ -396,12 +398,13 @@ def test_a_conductor_that_waits_no_longer_leaves_only_what_deletions_remove(
     cloud, boot, sent, monkeypatch
 ):
     """The scheduler goes on for servers that are in error: Nova holds what it claims, as ever."""
-    is_noticed = threading.Event()
+    is_reached, is_noticed = threading.Event(), threading.Event()
     claimed = []
     real = scheduler_utils.claim_resources
 
     def claim(ctx, client, spec, uuid, *args, **kwargs):
         if len(claimed) == 2:
+            is_reached.set()
             assert is_noticed.wait(60)
         claimed.append(uuid)
         return real(ctx, client, spec, uuid, *args, **kwargs)
@@ -409,9 +412,11 @@ def test_a_conductor_that_waits_no_longer_leaves_only_what_deletions_remove(
     group = cloud.server_group("timeout", "anti-affinity")
     with monkeypatch.context() as patch:
         patch.setattr(scheduler_utils, "claim_resources", claim)
-        CONF.set_override("long_rpc_timeout", 1)
+        # On a busy machine the scheduler needs more than one to claim the group.
+        CONF.set_override("long_rpc_timeout", 3)
         try:
             shown = cloud.wait(boot("node", count=6, group=group))
+            assert is_reached.wait(60)
         finally:
             CONF.clear_override("long_rpc_timeout")
             is_noticed.set()
@@ -595,19 +600,6 @@ def test_a_claimed_host_wins_against_every_weigher(cloud, boot, sent, monkeypatc
     assert list(leaves_used(LEAVES, hosts.values()).values()) == [6]
     assert sent == [(6, "done")]
     expect_exact(cloud, hosts)
-
-
-def test_moves_are_not_claimed(cloud, boot, sent):
-    group = cloud.server_group("moves", "anti-affinity")
-    [server] = boot("node", group=group)
-    before = cloud.hosts_of([server])[server]
-    sent.clear()
-    cloud.api.post_server_action(server, {"migrate": None})
-    cloud._wait_for_state_change({"id": server}, "VERIFY_RESIZE")
-    cloud.api.post_server_action(server, {"confirmResize": None})
-    cloud._wait_for_state_change({"id": server}, "ACTIVE")
-    assert sent == []
-    assert cloud.hosts_of([server])[server] != before
 
 
 def test_a_consumer_that_others_have_changed_is_left_alone(cloud, boot, sent, monkeypatch):

@@ -1,4 +1,4 @@
-"""The classes that MDOBP places on a real Nova: single VMs, and requests that are not HPC.
+"""The classes that MDOBP places: single VMs, and requests that are not HPC.
 
 ::
 
@@ -11,59 +11,53 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from nova.scheduler import manager
 from nova.scheduler.client import report
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from tests.functional.clouds import write_topology
+from tests.functional.cloud_kinds import MDOBP
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.statements import collected
+from tests.functional.tested_cloud import TestedCloud
 
-LEAVES = {"leaf1": ["n1", "n2", "n3"], "leaf2": ["n4", "n5", "n6"]}
-HOSTS = [host for below in LEAVES.values() for host in below]
 ALL = ["sync", "async", "none"]
-WEIGHERS = ["nova.scheduler.weights.all_weighers", "hpc_sched.weighers.hop_byte.HopByteWeigher"]
-MDOBP = "hpc_sched.weighers.mdobp.MDOBPWeigher"
 
 Boot = Callable[..., list[str]]
 
 
-@pytest.fixture(scope="module")
-def cloud(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
-) -> NovaCloud:
-    log = tmp_path_factory.mktemp("log") / "decisions.json"
-    cloud = start_cloud(
-        write_topology(tmp_path_factory.mktemp("topology"), LEAVES),
-        {
-            ("filter_scheduler", "weight_classes"): [*WEIGHERS, MDOBP],
-            ("hpc_sched", "decision_log"): str(log),
-        },
-        vcpus=4,
-        memory_mb=8192,
-    )
-    cloud.start_computes(HOSTS)
+pytestmark = cloud_mark(MDOBP)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return the decision log."""
+    return tmp_path / "decisions.json"
+
+
+@pytest.fixture
+def cloud(shared_cloud: TestedCloud, log: Path) -> TestedCloud:
+    shared_cloud.flags(decision_log=str(log), group="hpc_sched")
     for name, specs in (
         ("plain", {}),
         ("none", {"hpc:app_class": "none"}),
         ("sync", {"hpc:app_class": "sync"}),
         ("async", {"hpc:app_class": "async"}),
     ):
-        cloud.flavor(name, memory_mb=2048, extra_specs=specs)
-    cloud.decisions = log
-    return cloud
+        shared_cloud.flavor(name, memory_mb=2048, extra_specs=specs)
+    return shared_cloud
 
 
 @pytest.fixture
-def classes(cloud: NovaCloud) -> Iterator[Callable[[list[str]], None]]:
+def classes(cloud: NovaCloud) -> Callable[[list[str]], None]:
     """Set the option for one test."""
 
     def set_(names: list[str]) -> None:
         cloud.flags(mdobp_classes=names, group="hpc_sched")
 
-    yield set_
-    set_(["sync", "async"])
+    return set_
 
 
 def placed(cloud: NovaCloud, boot: Boot, flavor: str, times: int, **asked: object) -> list[int]:
@@ -141,12 +135,13 @@ def test_a_hard_policy_of_a_server_group_of_class_none_is_novas(cloud, boot, cla
     assert placed(cloud, boot, "none", 1, count=3, group=group) == [1, 1, 1]
 
 
-def test_class_none_has_no_decision_and_is_not_claimed_ahead_of_nova(cloud, boot, classes, caplog):
+def test_class_none_has_no_decision_and_is_not_claimed_ahead_of_nova(
+    cloud, boot, classes, log, caplog
+):
     caplog.set_level("INFO", "hpc_sched")
     classes(ALL)
-    before = cloud.decisions.read_text() if cloud.decisions.exists() else ""
     placed(cloud, boot, "plain", 1, count=2)
-    assert (cloud.decisions.read_text() if cloud.decisions.exists() else "") == before
+    assert not log.exists()
     assert not [one for one in caplog.messages if "claimed" in one or "planned" in one]
 
 

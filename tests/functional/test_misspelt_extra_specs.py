@@ -1,41 +1,32 @@
-"""Unknown hpc: keys that nova-api let pass, on a real Nova: refused or ignored by the scheduler.
-
-::
-
-            core
-          /      \\
-      leaf1      leaf2
-      n1 n2      n3 n4
-"""
+"""Unknown hpc: keys that nova-api let pass, refused or ignored by the scheduler."""
 
 from collections.abc import Callable
 
 import pytest
 
-from hpc_sched.demo.nova_cloud import NovaCloud
+from tests.functional.cloud_kinds import FOUR_BY_EIGHT
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 
-LEAVES = {"leaf1": ["n1", "n2"], "leaf2": ["n3", "n4"]}
-HOSTS = ["n1", "n2", "n3", "n4"]
+pytestmark = cloud_mark(FOUR_BY_EIGHT)
+
 # What openstackclient sends when it sets extra specs: nova-api then validates nothing.
 OPENSTACKCLIENT = "2.61"
 
 
-@pytest.fixture(scope="module")
-def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
-    cloud = start_cloud(LEAVES, {("hpc_sched", "allow_user_hints"): True})
-    cloud.start_computes(HOSTS)
+@pytest.fixture
+def cloud(shared_cloud: TestedCloud) -> TestedCloud:
+    shared_cloud.flags(allow_user_hints=True, group="hpc_sched")
+    latest, shared_cloud.api.microversion = shared_cloud.api.microversion, OPENSTACKCLIENT
     for name, extra_specs in {
         "typo": {"hpc:requires": "leaf", "hpc:bogus": "1"},
         "bogus": {"hpc:bogus": "1"},
         "none": {"hpc:app_class": "none", "hpc:requires": "leaf"},
         "plain": {},
     }.items():
-        cloud.flavor(name, vcpus=8)
-        if extra_specs:
-            latest, cloud.api.microversion = cloud.api.microversion, OPENSTACKCLIENT
-            cloud.api.post_extra_spec(name, {"extra_specs": extra_specs})
-            cloud.api.microversion = latest
-    return cloud
+        shared_cloud.flavor(name, vcpus=8, extra_specs=extra_specs)
+    shared_cloud.api.microversion = latest
+    return shared_cloud
 
 
 @pytest.fixture
@@ -75,7 +66,6 @@ def test_a_misspelt_hint_is_refused_as_well_where_hints_count(cloud, boot):
     cloud.flags(allow_user_hints=False, group="hpc_sched")
     placed = boot("plain", group=group, hints={"hpc:max_leafs": "1"})
     assert len(cloud.hosts_of(placed)) == 1
-    cloud.flags(allow_user_hints=True, group="hpc_sched")
 
 
 @pytest.mark.parametrize(("count", "grouped"), [(2, True), (1, True), (2, False), (1, False)])
@@ -89,18 +79,3 @@ def test_another_unknown_key_is_one_warning_a_request(cloud, boot, warnings, cou
 def test_class_none_is_not_refused(cloud, boot, warnings):
     assert len(cloud.hosts_of(boot("none", count=2))) == 2
     assert warnings() == ["unknown extra spec hpc:requires; did you mean hpc:require?"]
-
-
-@pytest.mark.parametrize("grouped", [True, False], ids=["of a group", "alone"])
-def test_a_vm_that_moves_is_not_refused(cloud, boot, warnings, grouped):
-    group = cloud.server_group("moves", "soft-anti-affinity") if grouped else None
-    # Created past the filters, as before an upgrade.
-    [server] = boot("typo", host="n1", group=group)
-    assert set(cloud.hosts_of([server]).values()) == {"n1"}
-    assert warnings() == []
-    cloud._migrate_server({"id": server})
-    shown = cloud._wait_for_state_change(cloud.api.get_server(server), "VERIFY_RESIZE")
-    assert shown["OS-EXT-SRV-ATTR:host"] != "n1"
-    [text] = warnings()
-    assert "did you mean hpc:require?" in text
-    assert "hpc:bogus" in text

@@ -1,18 +1,19 @@
 """How many queries one request costs: the same for small and large groups and clouds."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 import pytest
 from nova.scheduler.client import report
 
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.instances import group_members
-from tests.functional.clouds import four_by_eight
+from tests.functional.cloud_kinds import FOUR_BY_EIGHT, MDOBP
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.statements import collected
+from tests.functional.tested_cloud import TestedCloud
 
-LEAVES = four_by_eight()
+pytestmark = cloud_mark(FOUR_BY_EIGHT)
 
 
 @contextmanager
@@ -46,12 +47,10 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[list[str], l
         yield reads
 
 
-@pytest.fixture(scope="module")
-def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
-    cloud = start_cloud(LEAVES)
-    cloud.start_computes(LEAVES["leaf1"] + LEAVES["leaf2"])
-    cloud.flavor("small")
-    return cloud
+@pytest.fixture
+def cloud(shared_cloud: TestedCloud) -> TestedCloud:
+    shared_cloud.flavor("small")
+    return shared_cloud
 
 
 def cost(cloud, monkeypatch, *, members: int, count: int) -> tuple[int, int]:
@@ -67,16 +66,19 @@ def cost(cloud, monkeypatch, *, members: int, count: int) -> tuple[int, int]:
     return len(sql), len(calls)
 
 
+@pytest.mark.parametrize(
+    "hosts",
+    [pytest.param(32, marks=cloud_mark(FOUR_BY_EIGHT)), pytest.param(6, marks=cloud_mark(MDOBP))],
+)
 def test_the_number_of_queries_depends_on_neither_members_nor_hosts_nor_vms_asked_for(
-    cloud, monkeypatch
+    cloud, monkeypatch, hosts
 ):
+    assert len(cloud.thin) == hosts
     # The API database for the group and for the cells, and the one cell that holds members.
     few = cost(cloud, monkeypatch, members=1, count=2)
     assert few == (3, 0)
-    assert cost(cloud, monkeypatch, members=12, count=2) == few
-    assert cost(cloud, monkeypatch, members=1, count=12) == few
-    cloud.start_computes(LEAVES["leaf3"] + LEAVES["leaf4"])
-    assert cost(cloud, monkeypatch, members=12, count=2) == few
+    assert cost(cloud, monkeypatch, members=6, count=2) == few
+    assert cost(cloud, monkeypatch, members=1, count=6) == few
 
 
 def test_a_group_without_members_asks_no_cell(cloud, monkeypatch):

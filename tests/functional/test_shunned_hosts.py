@@ -1,62 +1,59 @@
-"""Groups on a whole Nova of which some hosts have failed builds, and small VMs of soft groups.
+"""Groups where some hosts have failed builds, and small VMs of soft groups.
 
 Nova's BuildFailureWeigher outvotes every plan: a group planned on such a host is torn apart.
+Builds that fail are in :mod:`tests.functional.test_failed_build`; here hosts only report them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import nova.conf
 import pytest
 from nova import context as nova_context
 from nova import exception
 from oslo_utils import uuidutils
 
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.snapshot.log import record_text
 from tests.functional import claims
+from tests.functional.cloud_kinds import FOUR_BY_EIGHT
 from tests.functional.clouds import four_by_eight, leaves_used
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.states import read_decisions, read_landings
-
-CONF = nova.conf.CONF
+from tests.functional.thin_cloud import ThinCloud
 
 LEAVES = four_by_eight()
 FIRST = [hosts[0] for hosts in LEAVES.values()]  # of each leaf
 FAILED = "failed builds (BuildFailureWeigher)"
 
-
-@pytest.fixture(scope="module")
-def cloud(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> NovaCloud:
-    options = {
-        ("hpc_sched", "decision_log"): str(tmp_path_factory.mktemp("log") / "decisions"),
-        # Nova's fixtures set it to 0.
-        ("filter_scheduler", "build_failure_weight_multiplier"): 1000000.0,
-    }
-    cloud = start_cloud(LEAVES, options)
-    cloud.start_computes([host for hosts in LEAVES.values() for host in hosts])
-    cloud.flavor("rank", vcpus=16, memory_mb=1024)
-    cloud.flavor("leaf", vcpus=16, memory_mb=1024, extra_specs={"hpc:require": "leaf"})
-    cloud.flavor("small", vcpus=1, memory_mb=1024)
-    cloud.flavor("small in a leaf", vcpus=1, extra_specs={"hpc:require": "leaf"})
-    return cloud
+pytestmark = cloud_mark(FOUR_BY_EIGHT)
 
 
-@pytest.fixture(autouse=True)
-def log(cloud: NovaCloud) -> Iterator[Path]:
-    """Return the decision log, empty, and forget failed builds afterwards."""
-    path = Path(CONF.hpc_sched.decision_log)
-    path.write_text("")
-    yield path
-    fail_builds(cloud, [host for hosts in LEAVES.values() for host in hosts], failed=False)
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return the decision log."""
+    return tmp_path / "decisions"
 
 
-def fail_builds(cloud: NovaCloud, hosts: list[str], *, failed: bool = True) -> None:
-    """Let a build fail on hosts, or succeed, as their computes count it."""
+@pytest.fixture
+def cloud(shared_cloud: ThinCloud, log: Path) -> Iterator[ThinCloud]:
+    """Return the cloud with a decision log; failed builds are forgotten afterwards."""
+    shared_cloud.flags(decision_log=str(log), group="hpc_sched")
+    # Nova's fixtures set it to 0.
+    shared_cloud.flags(build_failure_weight_multiplier=1000000.0, group="filter_scheduler")
+    shared_cloud.flavor("rank", vcpus=16, memory_mb=1024)
+    shared_cloud.flavor("leaf", vcpus=16, memory_mb=1024, extra_specs={"hpc:require": "leaf"})
+    shared_cloud.flavor("small", vcpus=1, memory_mb=1024)
+    shared_cloud.flavor("small in a leaf", vcpus=1, extra_specs={"hpc:require": "leaf"})
+    yield shared_cloud
+    for host, compute in shared_cloud.thin.items():
+        if compute.tracker.stats[host].get("failed_builds"):
+            compute.count_builds(failed=False)
+
+
+def fail_builds(cloud: ThinCloud, hosts: Iterable[str]) -> None:
+    """Have hosts report a failed build."""
     for host in hosts:
-        tracker = cloud.computes[host].manager.rt
-        (tracker.build_failed if failed else tracker.build_succeeded)(host)
-        tracker.update_available_resource(nova_context.get_admin_context(), host)
+        cloud.thin[host].count_builds(failed=True)
 
 
 def test_groups_of_8_go_whole_to_the_leaves_without_failed_builds(cloud, boot, log):
@@ -139,16 +136,3 @@ def test_a_request_that_fails_after_some_claims_landed_nowhere(cloud, log, monke
     assert landing["landed"]["released"]
     assert sum(landing["landed"]["hosts"].values()) == 3
     assert "landed      nowhere" in record_text.text_of(landing)
-
-
-def test_a_vm_that_moves_lands_too(cloud, boot, log):
-    group = cloud.server_group("moves", "anti-affinity")
-    first, *_ = boot("rank", count=4, group=group)
-    cloud.hosts_of([first])
-    read_landings(log)
-    cloud.api.post_server_action(first, {"migrate": None})
-    cloud._wait_for_state_change({"id": first}, "VERIFY_RESIZE")
-    *_, landing = read_landings(log, 2)
-    assert landing["instance"] == first
-    assert landing["landed"]["as_planned"]
-    assert sum(landing["landed"]["hosts"].values()) == 1

@@ -1,17 +1,18 @@
-"""Table I of Gupta2013 on a real Nova: what a host earns, as hpc-sched cost reads it from the APIs.
+"""Table I of Gupta2013: what a host earns, as hpc-sched cost reads it from Nova's APIs.
 
 EC2 compute units as vcpus: hosts of 88 and 60.5 GB. A Cluster Compute instance has a host of its
 own, or 13 units less and beside it a High-Memory instance in the memory that it leaves::
 
-                rack1
+                rack3
      /    /     |     |    \\    \\
-    N1   N2    N3    N4   N5    N6
+    T1   T2    T3    T4   T5    T6
 """
 
 import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,9 +20,11 @@ import pytest
 from hpc_sched.cli import main
 from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional import cloud_file
-from tests.functional.clouds import SAMPLE_CONF, sharing_options
+from tests.functional.cloud_kinds import SHARING, TABLE_1
+from tests.functional.clouds import SAMPLE_CONF
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.thin_cloud import ThinCloud
 
-HOSTS = [f"N{number}" for number in range(1, 7)]
 UNITS, GB = 88, 1024
 # Flavor: units, MB, class. The plain one is what stock Nova places.
 FLAVORS = {
@@ -35,19 +38,17 @@ PRICES = f"extreme={2.4 / 88},sync={2.4 / 88},async={0.9 / 13},none={0.9 / 13}"
 Boot = Callable[..., list[str]]
 
 
-@pytest.fixture(scope="module")
-def cloud(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[NovaCloud]:
-    folder = tmp_path_factory.mktemp("cloud")
-    options = sharing_options(folder)
-    cloud = start_cloud({"rack1": HOSTS}, options, vcpus=UNITS, memory_mb=61952)
-    cloud.start_computes(HOSTS)
+pytestmark = cloud_mark(SHARING)
+
+
+@pytest.fixture
+def cloud(shared_cloud: ThinCloud, tmp_path: Path) -> Iterator[ThinCloud]:
     for name, (vcpus, memory_mb, app_class) in FLAVORS.items():
         specs = {"hpc:app_class": app_class} if app_class else None
-        cloud.flavor(name, vcpus=vcpus, memory_mb=memory_mb, extra_specs=specs)
-    with cloud_file.written(cloud, folder / "clouds.yaml"):
-        yield cloud
+        shared_cloud.flavor(name, vcpus=vcpus, memory_mb=memory_mb, extra_specs=specs)
+    named = cloud_file.written(shared_cloud, tmp_path / "clouds.yaml")
+    with shared_cloud.only(TABLE_1), named:
+        yield shared_cloud
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Hosts that the topology does not name, on a real Nova with two islands.
+"""Hosts that the topology does not name, beside two islands.
 
 ::
 
@@ -7,29 +7,25 @@
     w1 w2    e1 e2   u1 u2 u3  u4          the description does not have u1 to u4
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import pytest
 
-from hpc_sched.demo.nova_cloud import NovaCloud
-from tests.functional.trees import write_tree
+from tests.functional.cloud_kinds import ISLANDS, PODS, UNNAMED
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.thin_cloud import ThinCloud
+from tests.functional.trees import hosts_below
 
-ISLANDS = {"west": ["w1", "w2"], "east": ["e1", "e2"]}
-NAMED = [host for hosts in ISLANDS.values() for host in hosts]
-UNNAMED = ["u1", "u2", "u3", "u4"]
+pytestmark = cloud_mark(PODS)
 
 
-@pytest.fixture(scope="module")
-def cloud(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
-) -> NovaCloud:
-    path = write_tree(tmp_path_factory.mktemp("fabric") / "topology.yaml", ISLANDS)
-    cloud = start_cloud(path, {("hpc_sched", "implicit_groups"): True})
-    cloud.start_computes([*NAMED, *UNNAMED])
-    cloud.flavor("whole", vcpus=16)
-    cloud.flavor("one-leaf", vcpus=16, extra_specs={"hpc:require": "leaf"})
-    cloud.wait([server for host in NAMED for server in cloud.boot("whole", host=host)])
-    return cloud
+@pytest.fixture
+def cloud(shared_cloud: ThinCloud) -> Iterator[ThinCloud]:
+    shared_cloud.flags(implicit_groups=True, group="hpc_sched")
+    shared_cloud.flavor("whole", vcpus=16)
+    shared_cloud.flavor("one-leaf", vcpus=16, extra_specs={"hpc:require": "leaf"})
+    with shared_cloud.only([*hosts_below(ISLANDS), *UNNAMED]):
+        yield shared_cloud
 
 
 @pytest.mark.parametrize(

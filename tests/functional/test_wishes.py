@@ -1,4 +1,4 @@
-"""What users can ask for, on a real Nova: plans on three levels, refusals, moves.
+"""What users can ask for, through Nova's API: plans on three levels, and refusals.
 
 ::
 
@@ -7,10 +7,12 @@
             pod1              pod2
          /   |   \\         /   |   \\
       la    lb    lc    ld    le    lf     4 hosts each: la1 .. lf4; lb4, lc4, ld4 are taken
+
+How VMs move is in :mod:`tests.functional.test_moves_and_wishes`.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -20,29 +22,20 @@ from hpc_sched.core.plan.result import Plan
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.topology import Topology
 from tests.functional.claims import watched_claims
-from tests.functional.trees import write_tree
+from tests.functional.cloud_kinds import PODS, TWO_PODS
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.thin_cloud import ThinCloud
 
-TREE = {
-    "core": {
-        pod: {leaf: [f"{leaf}{number}" for number in range(1, 5)] for leaf in leaves}
-        for pod, leaves in {"pod1": ("la", "lb", "lc"), "pod2": ("ld", "le", "lf")}.items()
-    }
-}
-FABRIC = Topology.from_tree(TREE)
-TAKEN = ("lb4", "lc4", "ld4")
-FREE = {host: 1 for host in FABRIC.hosts if host not in TAKEN}
+FABRIC = Topology.from_tree({"core": TWO_PODS})
+FREE = {host: 1 for host in FABRIC.hosts if host not in PODS.in_use}
+
+pytestmark = cloud_mark(PODS)
 
 
-@pytest.fixture(scope="module")
-def cloud(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
-) -> NovaCloud:
-    path = write_tree(tmp_path_factory.mktemp("fabric") / "topology.yaml", TREE)
-    cloud = start_cloud(path)
-    cloud.start_computes(FABRIC.hosts)
-    cloud.flavor("ballast", vcpus=8)
-    cloud.wait([server for host in TAKEN for server in cloud.boot("ballast", host=host)])
-    return cloud
+@pytest.fixture
+def cloud(shared_cloud: ThinCloud) -> Iterator[ThinCloud]:
+    with shared_cloud.only(FABRIC.hosts):
+        yield shared_cloud
 
 
 @pytest.fixture
@@ -52,8 +45,7 @@ def flavor(cloud: NovaCloud) -> Callable[..., str]:
     def make(**constraints: str) -> str:
         name = "-".join(["rank", *(f"{key}.{value}" for key, value in sorted(constraints.items()))])
         specs = {f"hpc:{key}": value for key, value in constraints.items()}
-        known = [found["id"] for found in cloud.api.get_flavors() if found["id"] == name]
-        return known[0] if known else cloud.flavor(name, vcpus=15, extra_specs=specs)
+        return cloud.flavor(name, vcpus=15, extra_specs=specs)
 
     return make
 
@@ -184,9 +176,9 @@ def test_one_processor_type_holds_the_group_where_types_are_stated(cloud, boot, 
         mixed = cloud.hosts_of(boot(flavor(), count=2, group=group)).values()
         assert len(set(mixed)) == 2
     finally:
-        cloud.reset_flags("processor_order", group="hpc_sched")
         for host in hosts_of_e:
             cloud.api.post_aggregate_action(aggregate, {"remove_host": {"host": host}})
+        cloud.api.delete_aggregate(aggregate)
 
 
 @pytest.mark.parametrize(
@@ -216,54 +208,7 @@ def test_the_processor_type_with_the_best_figure_of_merit_is_taken(
         hosts = cloud.hosts_of(boot(flavor(homogeneous="true"), count=4, group=group))
         assert leaves(hosts.values()) == {leaf}
     finally:
-        for name in options:
-            cloud.reset_flags(name, group="hpc_sched")
         for number, host in made:
             cloud.api.post_aggregate_action(number, {"remove_host": {"host": host}})
         for number in {number for number, _ in made}:
             cloud.api.delete_aggregate(number)
-
-
-@pytest.fixture
-def group_in_pod(cloud, boot, flavor) -> tuple[str, dict[str, str]]:
-    """Return a group under the pod that it requires, and where its VMs are."""
-    group = cloud.server_group("moves", "anti-affinity")
-    return group, cloud.hosts_of(boot(flavor(require="pod"), count=4, group=group))
-
-
-def migrate(cloud: NovaCloud, server: str) -> None:
-    cloud.api.post_server_action(server, {"migrate": None})
-    cloud._wait_for_state_change({"id": server}, "VERIFY_RESIZE")
-    cloud.api.post_server_action(server, {"confirmResize": None})
-    cloud._wait_for_state_change({"id": server}, "ACTIVE")
-
-
-def unshelve(cloud: NovaCloud, server: str) -> None:
-    cloud.api.post_server_action(server, {"shelve": {}})
-    cloud._wait_for_state_change({"id": server}, "SHELVED_OFFLOADED")
-    cloud.api.post_server_action(server, {"unshelve": None})
-    cloud._wait_for_state_change({"id": server}, "ACTIVE")
-
-
-@pytest.mark.parametrize("move", [migrate, unshelve])
-def test_a_vm_that_moves_stays_under_the_switch_that_its_group_requires(cloud, group_in_pod, move):
-    _, hosts = group_in_pod
-    [pod] = pods(hosts.values())
-    server = next(iter(hosts))
-    move(cloud, server)
-    after = cloud.hosts_of([server])[server]
-    assert pods([after]) == {pod}
-
-
-def test_a_vm_does_not_move_out_of_the_pod_that_its_group_requires(
-    cloud, boot, flavor, group_in_pod
-):
-    _, hosts = group_in_pod
-    [pod] = pods(hosts.values())
-    used = set(hosts.values())
-    filler = [host for host in FREE if pods([host]) == {pod} and host not in used]
-    cloud.wait([server for host in filler for server in boot("ballast", host=host)])
-    server = next(iter(hosts))
-    cloud.api.post_server_action(server, {"migrate": None})
-    cloud._wait_for_action_fail_completion({"id": server}, "migrate", "cold_migrate")
-    assert cloud.hosts_of([server])[server] == hosts[server]

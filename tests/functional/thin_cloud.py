@@ -6,13 +6,17 @@ does in nova-compute. No RPC is sent to a compute and no virt driver builds. Wha
 itself (retries, late checks of policies, moves, failed builds) needs a real one.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import fixtures
+import sqlalchemy as sa
 from nova import context as nova_context
 from nova import objects
 from nova.compute import power_state, provider_tree, resource_tracker, rpcapi, vm_states
+from nova.db.main import api as main_db
+from nova.db.main import models as main_models
 from nova.scheduler.client import query, report
 from nova.tests.fixtures.cast_as_call import CastAsCallFixture
 from nova.virt import fake
@@ -24,6 +28,8 @@ from tests.functional.tested_cloud import TestedCloud
 
 #: Computes that are rows report nothing: services count as up for a day.
 STAYS_UP_SECONDS = 86400
+#: A call to the conductor lasts until all VMs of the request are built, also on a busy machine.
+CALL_SECONDS = 600
 # What the tracker reads of a VM.
 ATTRIBUTES = ["flavor", "numa_topology", "pci_devices", "pci_requests", "resources"]
 RPC_METHODS = [
@@ -52,12 +58,16 @@ class ThinCompute:
         cell: objects.CellMapping,
         host: str,
         vcpus_used: int = 0,
+        size: tuple[int, int] | None = None,
     ) -> None:
         """Write the node as a nova-compute with Nova's fake driver would, without its provider.
 
         :param in_cell: targeted at the cell
+        :param size: VCPUs and MB; those of the cloud by default
         """
         driver = fake.FakeLiveMigrateDriver(virtapi=None)
+        if size is not None:
+            driver.resources.vcpus, driver.resources.memory_mb = size
         driver.init_host(host)
         reported = driver.get_available_resource(host)
         node = nova_objects.stored_compute_node(
@@ -93,6 +103,13 @@ class ThinCompute:
         updated = objects.InstanceList(objects=[vm])
         self._scheduler.update_instance_info(context.elevated(), vm.host, updated)
 
+    def count_builds(self, *, failed: bool) -> None:
+        """Report a build that has failed, or one that has succeeded and ends the count."""
+        node = self.tracker.compute_nodes[self.tracker.host]
+        (self.tracker.build_failed if failed else self.tracker.build_succeeded)(node.host)
+        node.stats = self.tracker.stats[node.host]
+        node.save()
+
     def terminate(
         self,
         context: nova_context.RequestContext,
@@ -122,6 +139,8 @@ class ThinCloud(TestedCloud):
 
     #: VCPUs that are in use before the first VM
     in_use: Mapping[str, int] = {}
+    #: VCPUs and MB of hosts that differ from the others
+    sizes: Mapping[str, tuple[int, int]] = {}
 
     def setUp(self) -> None:
         """Start everything but computes."""
@@ -129,6 +148,9 @@ class ThinCloud(TestedCloud):
         methods = {name: _lacks(name) for name in RPC_METHODS}
         methods["build_and_run_instance"] = lambda _, *args, **said: self._build(*args, **said)
         methods["terminate_instance"] = lambda _, *args: self._terminate(*args)
+        # Nova's fake driver has no pools of hypervisors.
+        for name in ("add_aggregate_host", "remove_aggregate_host"):
+            methods[name] = lambda _, *_args, **_said: None
         for name, method in methods.items():
             self.useFixture(fixtures.MonkeyPatch(f"nova.compute.rpcapi.ComputeAPI.{name}", method))
         super().setUp()
@@ -136,7 +158,7 @@ class ThinCloud(TestedCloud):
     def start_api(self) -> None:
         """Start Nova's API, whose casts are calls and for which computes stay up."""
         self.useFixture(CastAsCallFixture(self))
-        self.flags(service_down_time=STAYS_UP_SECONDS)
+        self.flags(service_down_time=STAYS_UP_SECONDS, rpc_response_timeout=CALL_SECONDS)
         super().start_api()
 
     def start_computes(
@@ -146,7 +168,9 @@ class ThinCloud(TestedCloud):
         mapping = self.cell_mappings[cell or "cell1"]
         with nova_context.target_cell(nova_context.get_admin_context(), mapping) as in_cell:
             made = {
-                host: ThinCompute(in_cell, mapping, host, self.in_use.get(host, 0))
+                host: ThinCompute(
+                    in_cell, mapping, host, self.in_use.get(host, 0), self.sizes.get(host)
+                )
                 for host in hosts
             }
         provider_rows.write([compute.provider for compute in made.values()])
@@ -168,6 +192,26 @@ class ThinCloud(TestedCloud):
                     self.thin[vm.host].terminate(in_cell, vm, ())
             wanted -= {vm.uuid for vm in placed}
         super().remove(sorted(wanted))
+
+    @contextmanager
+    def only(self, hosts: Iterable[str]) -> Iterator[None]:
+        """Disable the services of all other hosts for a block, as an operator does."""
+        others = sorted(self.thin.keys() - set(hosts))
+        self._set_disabled(others, disabled=True)
+        try:
+            yield
+        finally:
+            self._set_disabled(others, disabled=False)
+
+    def _set_disabled(self, hosts: Iterable[str], *, disabled: bool) -> None:
+        service = main_models.Service
+        changed = sa.update(service).where(service.host.in_(hosts)).values(disabled=disabled)
+        for mapping in self.cell_mappings.values():
+            with (
+                nova_context.target_cell(nova_context.get_admin_context(), mapping) as in_cell,
+                main_db.get_context_manager(in_cell).writer.using(in_cell) as session,
+            ):
+                session.execute(changed)
 
     def _build(
         self, context: nova_context.RequestContext, instance: objects.Instance, **said: Any
