@@ -53,15 +53,17 @@ class ThinCompute:
         host: str,
         send: Callable[[str, str, str, Any], None],
         vcpus_used: int = 0,
+        vcpus: int | None = None,
     ) -> None:
         """Write the node as a nova-compute with Nova's fake driver would.
 
         :param in_cell: targeted at the cell
         :param send: sends a body to Placement: method, path, microversion, body
+        :param vcpus: other than what the driver reports
         """
         driver = fake.FakeLiveMigrateDriver(virtapi=None)
         driver.init_host(host)
-        reported = driver.get_available_resource(host)
+        reported = driver.get_available_resource(host) | ({"vcpus": vcpus} if vcpus else {})
         node = nova_objects.stored_compute_node(
             in_cell,
             cell,
@@ -122,6 +124,8 @@ class ThinCloud(TestedCloud):
 
     #: VCPUs that are in use before the first VM
     in_use: Mapping[str, int] = {}
+    #: VCPUs of hosts that differ in size from the others
+    vcpus_of: Mapping[str, int] = {}
 
     def setUp(self) -> None:
         """Start everything but computes."""
@@ -147,7 +151,12 @@ class ThinCloud(TestedCloud):
         with nova_context.target_cell(nova_context.get_admin_context(), mapping) as in_cell:
             for host in hosts:
                 self.thin[host] = ThinCompute(
-                    in_cell, mapping, host, self.send, self.in_use.get(host, 0)
+                    in_cell,
+                    mapping,
+                    host,
+                    self.send,
+                    self.in_use.get(host, 0),
+                    self.vcpus_of.get(host),
                 )
 
     def remove(self, servers: Iterable[str]) -> None:
