@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import fixtures
+import os_traits
 from nova import context as nova_context
 from nova import objects
 from nova.compute import power_state, provider_tree, resource_tracker, rpcapi, vm_states
@@ -71,6 +72,7 @@ class ThinCompute:
             **nova_objects.reported_fields(reported) | {"vcpus_used": vcpus_used},
         )
         traits = [name for name, has in driver.capabilities_as_traits().items() if has]
+        traits.append(os_traits.COMPUTE_NODE)
         nova_objects.add_provider(send, node, traits)
         self.tracker = Tracker(host, driver, report.report_client_singleton())
         self.tracker.compute_nodes[host] = node
