@@ -6,14 +6,17 @@ does in nova-compute. No RPC is sent to a compute and no virt driver builds. Wha
 itself (retries, late checks of policies, moves, failed builds) needs a real one.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import fixtures
 import os_traits
+import sqlalchemy as sa
 from nova import context as nova_context
 from nova import objects
 from nova.compute import power_state, provider_tree, resource_tracker, rpcapi, vm_states
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
 from nova.scheduler.client import query, report
 from nova.tests.fixtures.cast_as_call import CastAsCallFixture
 from nova.virt import fake
@@ -175,7 +178,9 @@ class ThinCloud(TestedCloud):
                 placed = [vm for vm in found if vm.host in self.thin]
                 for vm in placed:
                     self.thin[vm.host].terminate(in_cell, vm, ())
-            wanted -= {vm.uuid for vm in placed}
+            gone = [vm.uuid for vm in placed]
+            _queue_for_delete(gone)
+            wanted -= set(gone)
         super().remove(sorted(wanted))
 
     def send(self, method: str, path: str, version: str, body: Any) -> None:
@@ -192,6 +197,14 @@ class ThinCloud(TestedCloud):
         self, context: nova_context.RequestContext, instance: objects.Instance, bdms: Any
     ) -> None:
         self.thin[instance.host].terminate(context, instance, bdms)
+
+
+def _queue_for_delete(uuids: Sequence[str]) -> None:
+    """Mark the mappings of deleted instances, as the API does."""
+    mapping = api_models.InstanceMapping
+    with api_db.context_manager.writer.using(nova_context.get_admin_context()) as session:
+        marked = sa.update(mapping).where(mapping.instance_uuid.in_(uuids))
+        session.execute(marked.values(queued_for_delete=True))
 
 
 def _lacks(name: str) -> Callable[..., None]:
