@@ -43,6 +43,10 @@ def _no_options(_folder: Path) -> Options:
     return {}
 
 
+def _nothing(_cloud: TestedCloud) -> None:
+    pass
+
+
 @dataclass(frozen=True, eq=False)
 class CloudKind:
     """A fabric and a configuration. Computes are rows, or real services where ``is_real``."""
@@ -62,6 +66,8 @@ class CloudKind:
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     #: attributes of the cloud: vcpus, memory_mb, with_scheduler ...
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    #: puts into a new cloud what every test finds there: VMs, aggregates, disabled services
+    fill: Callable[[TestedCloud], None] = _nothing
     is_real: bool = False
 
     def start(self, folder: Path) -> TestedCloud:
@@ -93,6 +99,7 @@ class CloudKind:
             cloud.start_computes([host for host in hosts if host not in others])
             if others:
                 cloud.start_computes(self.second_cell, cell="cell2")
+            self.fill(cloud)
         except BaseException:
             # Its threads would keep the process alive.
             cloud.doCleanups()

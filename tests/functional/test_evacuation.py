@@ -1,13 +1,6 @@
 """Groups with guarantees are moved off hosts that are down or disabled, on a whole Nova.
 
-Every host takes one VM. ::
-
-                     core
-              /              \\
-           pod1              pod2
-         /      \\          /      \\
-      leaf1    leaf2    leaf3    leaf4
-      n1-n3    n4-n6    n7-n9   n10, n11
+Every host takes one VM. The fabric is drawn at MOVES in :mod:`tests.functional.cloud_kinds`.
 """
 
 import contextlib
@@ -15,11 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pytest
 
-from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional import faults
-from tests.functional.claims import STAYS_UP
-from tests.functional.clouds import sharing_options
-from tests.functional.trees import write_tree
+from tests.functional.cloud_kinds import MOVES
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
+
+pytestmark = [
+    cloud_mark(MOVES),
+    pytest.mark.nightly("moves", "evacuations and migrations of groups on real computes"),
+]
 
 LEAVES = {
     "leaf1": ["n1", "n2", "n3"],
@@ -41,19 +38,12 @@ CLASS = {"hpc:app_class": "sync"}
 CLASS_ALONE = (CLASS, 3, LEAF_OF)
 
 
-@pytest.fixture(scope="module")
-def cloud(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> NovaCloud:
-    nested = {pod: {leaf: LEAVES[leaf] for leaf in below} for pod, below in PODS.items()}
-    folder = tmp_path_factory.mktemp("fabric")
-    path = write_tree(folder / "topology.yaml", {"core": nested})
-    # The filters that read the VMs on all hosts too.
-    # Only the hosts of a test are down: under eventlet computes report late while a test is busy.
-    cloud = start_cloud(path, sharing_options(folder) | STAYS_UP)
-    cloud.start_computes(LEAF_OF)
+@pytest.fixture
+def cloud(shared_cloud: TestedCloud) -> TestedCloud:
     for specs in (LEAF[0], ONE_LEAF[0], POD[0], CLASS):
         [(key, value)] = specs.items()
-        cloud.flavor(key[4:] + value, vcpus=16, extra_specs=specs)
-    return cloud
+        shared_cloud.flavor(key[4:] + value, vcpus=16, extra_specs=specs)
+    return shared_cloud
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +53,7 @@ def _sources_are_trusted() -> Iterator[None]:
 
 
 @pytest.fixture
-def start_group(cloud: NovaCloud) -> Iterator[Callable[..., dict[str, str]]]:
+def start_group(cloud: TestedCloud) -> Iterator[Callable[..., dict[str, str]]]:
     """Boot a group and return its servers with their hosts."""
     made: list[str] = []
 
@@ -77,13 +67,13 @@ def start_group(cloud: NovaCloud) -> Iterator[Callable[..., dict[str, str]]]:
     cloud.remove(made)
 
 
-def set_service(cloud: NovaCloud, host: str, **values: object) -> None:
+def set_service(cloud: TestedCloud, host: str, **values: object) -> None:
     service = cloud.api.get_services(host=host, binary="nova-compute")[0]
     cloud.api.put_service(service["id"], values)
 
 
 @contextlib.contextmanager
-def dead(cloud: NovaCloud, hosts: Sequence[str]) -> Iterator[None]:
+def dead(cloud: TestedCloud, hosts: Sequence[str]) -> Iterator[None]:
     """Take hosts off the fabric; what has left them is cleaned up at the end."""
     for host in hosts:
         cloud.computes[host].stop()
@@ -108,14 +98,27 @@ APIS = {
 }
 
 
-def hosts_after(cloud: NovaCloud, servers: Iterable[str]) -> list[str]:
+def hosts_after(cloud: TestedCloud, servers: Iterable[str]) -> list[str]:
     shown = [cloud.api.get_server(server) for server in servers]
     return [server["OS-EXT-SRV-ATTR:hypervisor_hostname"] for server in shown]
 
 
-@pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("order", [1, -1], ids=["first to last", "last to first"])
-@pytest.mark.parametrize("kind", [LEAF, ONE_LEAF, POD], ids=["leaf", "max_leaves", "pod"])
+CASES = [
+    pytest.param(
+        kind,
+        order,
+        api,
+        # One evacuation of the tier ci.
+        marks=pytest.mark.ci if (name, order, api) == ("leaf", 1, "api") else (),
+        id=f"{name}, {'first to last' if order == 1 else 'last to first'}, {api}",
+    )
+    for name, kind in (("leaf", LEAF), ("max_leaves", ONE_LEAF), ("pod", POD))
+    for order in (1, -1)
+    for api in APIS
+]
+
+
+@pytest.mark.parametrize(("kind", "order", "api"), CASES)
 def test_a_group_on_a_dead_switch_is_together_again_after_its_evacuation_one_by_one(
     cloud, start_group, kind, order, api
 ):
@@ -131,7 +134,7 @@ def test_a_group_on_a_dead_switch_is_together_again_after_its_evacuation_one_by_
         assert other != switch
 
 
-def evacuate_at_once(cloud: NovaCloud, servers: Iterable[str]) -> list[str]:
+def evacuate_at_once(cloud: TestedCloud, servers: Iterable[str]) -> list[str]:
     """Evacuate servers without waiting for each; return their hosts."""
     wanted = list(servers)
 
@@ -166,7 +169,7 @@ def test_a_group_that_is_evacuated_all_at_once_is_together_again_also_after_a_se
 
 
 @contextlib.contextmanager
-def disabled(cloud: NovaCloud, hosts: Sequence[str]) -> Iterator[None]:
+def disabled(cloud: TestedCloud, hosts: Sequence[str]) -> Iterator[None]:
     for host in hosts:
         set_service(cloud, host, status="disabled")
     try:
@@ -198,7 +201,7 @@ def test_a_leaf_that_is_disabled_is_emptied_by_migrations(cloud, start_group):
         assert len({LEAF_OF[host] for host in after} - {leaf}) == 1
 
 
-def refused(cloud: NovaCloud, server: str, **evacuate: object) -> bool:
+def refused(cloud: TestedCloud, server: str, **evacuate: object) -> bool:
     """Evacuate a server; return whether it found no host."""
 
     def ended() -> dict[int, str]:

@@ -8,10 +8,10 @@ import datetime
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from nova import context, objects
-from nova.compute import manager as compute_manager
 from nova.conductor import manager as conductor_manager
 from nova.db.api import api as api_db
 from nova.db.api import models as api_models
@@ -20,32 +20,40 @@ from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.extra_specs import HPCSpecs
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
+from tests.functional.cloud_kinds import MOVES, TWO_BY_FOUR
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 from tests.functional.truth import believed, nodes, true_members
 
-# leaf1: n1-n4   leaf2: n5-n8   leaf3: ironic, one compute service with nodes node-a to node-d
-LEAVES = {
-    "leaf1": ["n1", "n2", "n3", "n4"],
-    "leaf2": ["n5", "n6", "n7", "n8"],
-    "leaf3": ["node-a", "node-b", "node-c", "node-d"],
-}
+pytestmark = cloud_mark(TWO_BY_FOUR)
+
+# Nodes of one compute service, ironic
+METAL = ["node-a", "node-b", "node-c", "node-d"]
 
 
-@pytest.fixture(scope="module")
-def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
-    cloud = start_cloud(LEAVES)
-    cloud.start_computes(LEAVES["leaf1"] + LEAVES["leaf2"])
-    cloud.flavor("small")
-    cloud.flavor("small2", memory_mb=1024)
-    cloud.flavor("classed", extra_specs={"hpc:app_class": "sync"})
-    cloud.flags(allow_resize_to_same_host=False)
-    return cloud
+def moves(test: Callable[..., None]) -> Callable[..., None]:
+    """Run a test on real computes every night."""
+    why = pytest.mark.nightly("moves", "moves on real computes, read as those of the tier ci")
+    return cloud_mark(MOVES)(why(test))
+
+
+def one_move(test: Callable[..., None]) -> Callable[..., None]:
+    """Run a test on real computes in the tier ci: the one of its kind of move."""
+    return cloud_mark(MOVES)(pytest.mark.ci(test))
 
 
 @pytest.fixture
-def boot(cloud: NovaCloud) -> Iterator[Callable[..., list[str]]]:
+def cloud(shared_cloud: TestedCloud) -> TestedCloud:
+    shared_cloud.flavor("small")
+    shared_cloud.flavor("small2", memory_mb=1024)
+    shared_cloud.flavor("classed", extra_specs={"hpc:app_class": "sync"})
+    return shared_cloud
+
+
+@pytest.fixture
+def boot(cloud: TestedCloud) -> Iterator[Callable[..., list[str]]]:
     made: list[str] = []
 
     def boot_(flavor: str = "small", **kwargs: object) -> list[str]:
@@ -58,7 +66,7 @@ def boot(cloud: NovaCloud) -> Iterator[Callable[..., list[str]]]:
 
 
 @pytest.fixture
-def next_request(cloud: NovaCloud, boot, monkeypatch) -> Callable[..., None]:
+def next_request(cloud: TestedCloud, boot, monkeypatch) -> Callable[..., None]:
     """Send one more multi-create for a group and compare what was read with the truth."""
 
     def send(group: str, count: int = 2, expected: Counter[str] | None = None) -> None:
@@ -75,7 +83,7 @@ def next_request(cloud: NovaCloud, boot, monkeypatch) -> Callable[..., None]:
 
 
 @pytest.fixture
-def move(cloud: NovaCloud, monkeypatch) -> Callable[..., None]:
+def move(cloud: TestedCloud, monkeypatch) -> Callable[..., None]:
     """Move a VM and compare what was read of its group with the truth without it."""
 
     def do(group: str, server: str, action: Callable[[dict[str, str]], object]) -> None:
@@ -89,7 +97,7 @@ def move(cloud: NovaCloud, monkeypatch) -> Callable[..., None]:
 
 
 @pytest.fixture
-def group(cloud: NovaCloud) -> str:
+def group(cloud: TestedCloud) -> str:
     return cloud.server_group("group", "soft-anti-affinity")
 
 
@@ -137,6 +145,7 @@ def test_a_member_that_never_found_a_host_does_not_count(cloud, boot, group, nex
     cloud.remove(lost)
 
 
+@one_move
 def test_an_offloaded_member_does_not_count_until_it_is_unshelved(
     cloud, boot, group, next_request, move
 ):
@@ -148,6 +157,7 @@ def test_an_offloaded_member_does_not_count_until_it_is_unshelved(
     next_request(group)
 
 
+@moves
 def test_a_shelved_member_that_keeps_its_host_counts(cloud, boot, group, next_request):
     cloud.flags(shelved_offload_time=-1)
     try:
@@ -159,6 +169,7 @@ def test_a_shelved_member_that_keeps_its_host_counts(cloud, boot, group, next_re
         cloud.flags(shelved_offload_time=0)
 
 
+@one_move
 def test_a_cold_migration_leaves_the_moved_vm_out_until_it_has_arrived(
     cloud, boot, group, next_request, move
 ):
@@ -170,6 +181,7 @@ def test_a_cold_migration_leaves_the_moved_vm_out_until_it_has_arrived(
     next_request(group)
 
 
+@one_move
 def test_a_resize_leaves_the_moved_vm_out_until_it_has_arrived(
     cloud, boot, group, next_request, move
 ):
@@ -181,6 +193,7 @@ def test_a_resize_leaves_the_moved_vm_out_until_it_has_arrived(
     next_request(group)
 
 
+@one_move
 def test_a_live_migration_leaves_the_moved_vm_out_until_it_has_arrived(
     cloud, boot, group, next_request, move
 ):
@@ -201,6 +214,7 @@ def test_a_live_migration_leaves_the_moved_vm_out_until_it_has_arrived(
     next_request(group)
 
 
+@moves
 def test_an_evacuation_leaves_the_moved_vm_out_until_it_has_arrived(
     cloud, boot, group, next_request, move
 ):
@@ -218,6 +232,7 @@ def test_an_evacuation_leaves_the_moved_vm_out_until_it_has_arrived(
         cloud.api.put_service(service["id"], {"forced_down": False})
 
 
+@moves
 def test_a_vm_of_an_implicit_group_moves_with_its_siblings_in_mind(cloud, boot, monkeypatch):
     servers = boot("classed", count=3)
     hosts = cloud.hosts_of(servers)
@@ -232,27 +247,24 @@ def test_a_vm_of_an_implicit_group_moves_with_its_siblings_in_mind(cloud, boot, 
 def test_a_vm_that_its_compute_has_not_claimed_counts_by_its_allocation(
     cloud, boot, group, next_request, monkeypatch
 ):
-    go_on = threading.Event()
-    real = compute_manager.ComputeManager._do_build_and_run_instance
+    held: list[tuple[Any, Any, dict[str, Any]]] = []
+    build = cloud._build
 
-    def held(*args: object, **kwargs: object) -> object:
-        go_on.wait(60)
-        return real(*args, **kwargs)
+    def hold(context_: Any, instance: Any, **said: Any) -> None:
+        held.append((context_, instance, said))
 
     with monkeypatch.context() as patch:
-        patch.setattr(compute_manager.ComputeManager, "_do_build_and_run_instance", held)
+        patch.setattr(cloud, "_build", hold)
         servers = boot(count=3, group=group)
-        cloud._wait_for_assert(
-            lambda: [cloud._wait_for_server_allocations(server) for server in servers]
-        )
-        cloud._wait_for_assert(lambda: _assert_no_build_requests(cloud))
+        assert not objects.BuildRequestList.get_all(context.get_admin_context())
         truth = true_members(cloud, group)
         assert sum(truth.values()) == 3
         with believed(monkeypatch) as seen:
             more = boot(count=2, group=group)
-            cloud._wait_for_assert(lambda: _assert_read(seen))
-        go_on.set()
-        cloud.wait(servers + more)
+    for in_cell, instance, said in held:
+        with instance.obj_alternate_context(in_cell):
+            build(in_cell, instance, **said)
+    cloud.wait(servers + more)
     [read] = seen
     assert nodes(read) == truth
     assert read.awaiting == 2
@@ -272,47 +284,53 @@ def test_a_vm_that_its_conductor_has_not_mapped_counts_by_its_allocation(
 
     with monkeypatch.context() as patch:
         patch.setattr(conductor_manager.ComputeTaskManager, "_recheck_quota", held)
-        servers = boot(count=3, group=group)
-        assert held_back.wait(60)
-        truth = Counter()
-        providers = {rp["uuid"]: rp["name"] for rp in cloud._get_all_providers()}
-        for server in servers:
-            for provider in cloud._get_allocations_by_server_uuid(server):
-                truth[providers[provider]] += 1
-        with believed(monkeypatch) as seen:
-            more = boot(count=2, group=group)
-            cloud._wait_for_assert(lambda: _assert_read(seen))
-        go_on.set()
-        cloud.wait(servers + more)
+        # On a thin cloud a request returns when its VMs are built.
+        first = threading.Thread(target=boot, kwargs={"count": 3, "group": group})
+        first.start()
+        try:
+            assert held_back.wait(60)
+            servers = cloud.api.get_server_group(group)["members"]
+            truth = Counter()
+            providers = {rp["uuid"]: rp["name"] for rp in cloud._get_all_providers()}
+            for server in servers:
+                for provider in cloud._get_allocations_by_server_uuid(server):
+                    truth[providers[provider]] += 1
+            with believed(monkeypatch) as seen:
+                more = boot(count=2, group=group)
+        finally:
+            go_on.set()
+            first.join()
+    cloud.wait(servers + more)
     [read] = seen
     assert sum(truth.values()) == 3
     assert nodes(read) == truth
     assert read.awaiting == 2
 
 
-def _assert_read(seen: list[object]) -> None:
-    assert seen
-
-
-def _assert_no_build_requests(cloud: NovaCloud) -> None:
-    assert not objects.BuildRequestList.get_all(context.get_admin_context())
-
-
-def test_members_on_nodes_of_one_compute_service_count_by_node(cloud, next_request):
+@pytest.fixture
+def metal(cloud: TestedCloud) -> Iterator[list[str]]:
+    """Start a compute service with nodes; both are gone after the test, like its VMs."""
     compute = cloud.start_service("compute", host="ironic")
-    compute.manager.driver._set_nodes(LEAVES["leaf3"])
+    compute.manager.driver._set_nodes(METAL)
     compute.manager.update_available_resource(context.get_admin_context())
+    yield METAL
+    compute.stop()
+    [service] = cloud.api.get_services(host="ironic", binary="nova-compute")
+    cloud.api.api_delete(f"/os-services/{service['id']}")
+
+
+@one_move
+def test_members_on_nodes_of_one_compute_service_count_by_node(cloud, metal, boot, next_request):
     cloud.flavor("metal", extra_specs={"trait:CUSTOM_METAL": "required"})
     cloud._create_trait("CUSTOM_METAL")
-    for node in LEAVES["leaf3"]:
+    for node in metal:
         cloud._set_provider_traits(cloud._get_provider_uuid_by_name(node), ["CUSTOM_METAL"])
     group = cloud.server_group("metal", "soft-anti-affinity")
-    servers = cloud.boot("metal", count=3, group=group)
+    servers = boot("metal", count=3, group=group)
     hosts = cloud.hosts_of(servers)
     assert len(set(hosts.values())) == 3
-    assert set(hosts.values()) <= set(LEAVES["leaf3"])
+    assert set(hosts.values()) <= set(metal)
     next_request(group)
-    cloud.remove(servers)
 
 
 def test_orphaned_build_requests_take_no_place_from_the_vms_that_are_scheduled(cloud, boot, group):

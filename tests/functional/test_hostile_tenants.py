@@ -9,49 +9,43 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import nova.conf
 import pytest
 from nova.tests.functional.api import client
 
 from hpc_sched.core import group_request
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.instances import group_members, member_records
+from tests.functional.shared_clouds import CloudKind, cloud_mark
 from tests.functional.states import ours, read_decisions, wishing
-from tests.functional.test_tenant_texts import HOSTS, LEAVES, SECRET, TREE
-from tests.functional.trees import write_tree
+from tests.functional.test_tenant_texts import LEAVES, SECRET, TREE
+from tests.functional.tested_cloud import TestedCloud
 
-CONF = nova.conf.CONF
+#: The fabric of :mod:`tests.functional.test_tenant_texts`, where hints are minded
+SECRET_FABRIC = CloudKind(
+    "secret fabric", TREE, options=lambda _: {("hpc_sched", "allow_user_hints"): True}
+)
 
-
-@pytest.fixture(scope="module")
-def cloud(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
-) -> NovaCloud:
-    """Return a cloud that minds hints and writes a decision log."""
-    folder = tmp_path_factory.mktemp("fabric")
-    ours = {
-        ("hpc_sched", "allow_user_hints"): True,
-        ("hpc_sched", "decision_log"): str(folder / "decisions"),
-    }
-    cloud = start_cloud(write_tree(folder / "topology.yaml", TREE), ours)
-    cloud.start_computes(HOSTS)
-    cloud.flavor("rank", vcpus=15)
-    cloud.flavor("half", vcpus=8)
-    cloud.flavor("pod", vcpus=15, extra_specs=wishing(require="pod"))
-    cloud.flavor("alike", vcpus=15, extra_specs=wishing(homogeneous="true"))
-    return cloud
+pytestmark = cloud_mark(SECRET_FABRIC)
 
 
 @pytest.fixture
-def decisions(cloud: NovaCloud) -> Path:
-    """Return the decision log, empty."""
-    path = Path(CONF.hpc_sched.decision_log)
-    path.unlink(missing_ok=True)
+def cloud(shared_cloud: TestedCloud) -> TestedCloud:
+    shared_cloud.flavor("rank", vcpus=15)
+    shared_cloud.flavor("half", vcpus=8)
+    shared_cloud.flavor("pod", vcpus=15, extra_specs=wishing(require="pod"))
+    shared_cloud.flavor("alike", vcpus=15, extra_specs=wishing(homogeneous="true"))
+    return shared_cloud
+
+
+@pytest.fixture(autouse=True)
+def decisions(cloud: TestedCloud, tmp_path: Path) -> Path:
+    """Return the path of the decision log."""
+    path = tmp_path / "decisions"
+    cloud.flags(decision_log=str(path), group="hpc_sched")
     return path
 
 
 @pytest.fixture
-def tenant(cloud: NovaCloud) -> client.TestOpenStackClient:
+def tenant(cloud: TestedCloud) -> client.TestOpenStackClient:
     """Return a client of the servers' own project without the role of an administrator."""
     api = client.TestOpenStackClient(
         "tenant", cloud.api.base_url, cloud.api.project_id, roles=["reader", "member"]
@@ -62,7 +56,7 @@ def tenant(cloud: NovaCloud) -> client.TestOpenStackClient:
 
 @pytest.fixture
 def told(
-    cloud: NovaCloud, tenant: client.TestOpenStackClient, boot: Callable[..., list[str]]
+    cloud: TestedCloud, tenant: client.TestOpenStackClient, boot: Callable[..., list[str]]
 ) -> Callable[..., str]:
     """Boot servers that fail; return the fault, once nothing the tenant can read has a name."""
 
@@ -172,7 +166,7 @@ def test_an_error_of_our_own_refuses_a_guarantee_and_says_nothing(cloud, told, m
 
 
 @pytest.fixture
-def with_member(cloud: NovaCloud, boot: Callable[..., list[str]]) -> str:
+def with_member(cloud: TestedCloud, boot: Callable[..., list[str]]) -> str:
     """Return a group of one running VM."""
     group = cloud.server_group("member", "soft-anti-affinity")
     assert cloud.hosts_of(boot("half", group=group))

@@ -1,13 +1,6 @@
 """The live state: Nova's API and Placement in this process, reached by openstacksdk for real.
 
-::
-
-                     core
-              /                \\
-           leaf1              leaf2
-        n1  n2  n3         n4  n5  n6     and n7, which the topology does not name
-
-n2 is full in every respect, n5 is disabled, n6 has pinned processors and virtual GPUs.
+The cloud is drawn at SHOWN in :mod:`tests.functional.cloud_kinds`.
 """
 
 import json
@@ -16,7 +9,7 @@ import os
 import stat
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,87 +18,49 @@ import pytest
 
 from hpc_sched.cli import main
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.snapshot.model import Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import connection, live, placement_providers, snapshot_file
 from hpc_sched.topology import Topology
 from tests.functional import cloud_file
-from tests.functional.clouds import SAMPLE_CONF, write_topology
+from tests.functional.cloud_kinds import SHOWN
+from tests.functional.clouds import SAMPLE_CONF
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.states import read_landings
+from tests.functional.tested_cloud import TestedCloud
 
 LEAVES = {"leaf1": ["n1", "n2", "n3"], "leaf2": ["n4", "n5", "n6"]}
 HOSTS = [*LEAVES["leaf1"], *LEAVES["leaf2"], "n7"]
 
 
+pytestmark = cloud_mark(SHOWN)
+
+
 class Made:
     """What the tests find in the cloud."""
 
-    def __init__(self, cloud: NovaCloud, folder: Path) -> None:
+    def __init__(self, cloud: TestedCloud, folder: Path) -> None:
         self.cloud = cloud
         self.conf = folder / "nova.conf"
-        self.log = folder / "decisions.json"
+        self.log = cloud.folder / "decisions.json"
         self.conf.write_text(
             f"{SAMPLE_CONF.read_text()}\n[hpc_sched]\n"
-            f"topology_file = {write_topology(folder, LEAVES)}\ndecision_log = {self.log}\n"
+            f"topology_file = {cloud.folder / 'topology.yaml'}\ndecision_log = {self.log}\n"
         )
-        classed = {"hpc:app_class": "sync"}
-        whole = cloud.flavor("whole", vcpus=16, memory_mb=65536, extra_specs=classed)
-        two = cloud.flavor("two", vcpus=2, extra_specs=classed)
-        # Alone in the cloud, so that the numbers of the tests are those of one VM.
-        self.full = cloud.boot(whole, host="n2", name="full")
-        cloud.wait(self.full)
-        self.group = cloud.server_group("job", "anti-affinity", {"max_server_per_host": 2})
-        cloud.server_group("empty", "soft-affinity")
-        self.vms = cloud.boot(two, count=3, group=self.group, name="worker")
-        cloud.wait(self.vms)
-        read_landings(self.log)
-        self.nowhere = cloud.boot(whole, count=9, group=self.group, name="nowhere")
-        cloud.wait(self.nowhere)
-        services = cloud.api.get_services(host="n5", binary="nova-compute")
-        cloud.api.put_service(services[0]["id"], {"status": "disabled"})
-        aggregate = cloud.api.post_aggregate({"aggregate": {"name": "fast"}})
-        cloud.api.add_host_to_aggregate(aggregate["id"], "n4")
-        cloud.api.post_aggregate_action(
-            aggregate["id"], {"set_metadata": {"metadata": {"hpc:processor": "gold"}}}
-        )
-        self._add_child("n6", "n6_numa0", {"PCPU": 6})
-        self._add_child("n6", "n6_numa1", {"PCPU": 4, "VGPU": 2})
-
-    def _add_child(self, host: str, name: str, inventory: dict[str, int]) -> None:
-        """Add a provider below a host, as libvirt does for NUMA nodes and GPUs."""
-        placement = self.cloud.placement
-        root = placement.get(f"/resource_providers?name={host}").body["resource_providers"][0]
-        made = placement.post(
-            "/resource_providers",
-            {"name": name, "parent_provider_uuid": root["uuid"]},
-            version="1.20",
-        ).body
-        totals = {resource: {"total": total} for resource, total in inventory.items()}
-        placement.put(
-            f"/resource_providers/{made['uuid']}/inventories",
-            {"resource_provider_generation": made["generation"], "inventories": totals},
-            version="1.20",
-        )
+        [self.group] = [
+            group["id"] for group in cloud.api.get_server_groups() if group["name"] == "job"
+        ]
+        vms = {vm["name"]: vm["id"] for vm in cloud.api.get_servers(detail=False)}
+        self.vms = [vms[name] for name in sorted(vms) if name.startswith("worker")]
+        self.nowhere = [vms[name] for name in sorted(vms) if name.startswith("nowhere")]
 
 
-@pytest.fixture(scope="module")
-def made(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Made]:
-    folder = tmp_path_factory.mktemp("live")
-    log = folder / "decisions.json"
-    cloud = start_cloud(LEAVES, options={("hpc_sched", "decision_log"): str(log)})
-    cloud.start_computes(HOSTS)
-    with cloud_file.written(cloud, folder / "clouds.yaml"):
-        yield Made(cloud, folder)
+@pytest.fixture
+def made(shared_cloud: TestedCloud, tmp_path: Path) -> Iterator[Made]:
+    with cloud_file.written(shared_cloud, tmp_path / "clouds.yaml"):
+        yield Made(shared_cloud, tmp_path)
 
 
-@pytest.fixture(scope="module")
-def cloud(made: Made) -> NovaCloud:
-    return made.cloud
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def taken(made: Made) -> Snapshot:
     return live.take("test")
 

@@ -1,18 +1,13 @@
 """openstack hpc ... in a real shell of python-openstackclient, on the Nova in this process.
 
-::
-
-          core
-         /    \\
-      leaf1  leaf2
-      n1 n2  n3 n4      n5 is a compute too, which the topology does not name
-
+The cloud is drawn at SHOWN in :mod:`tests.functional.cloud_kinds`.
 Each command line runs twice, as hpc-sched ... --cloud test and as openstack --os-cloud test hpc ...
 """
 
 import json
 import logging
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,20 +18,22 @@ import wsgi_intercept
 from keystoneauth1 import fixture
 
 from hpc_sched.cli import main
-from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional import cloud_file
-from tests.functional.clouds import SAMPLE_CONF, write_topology
-from tests.functional.states import read_landings
+from tests.functional.cloud_kinds import SHOWN
+from tests.functional.clouds import SAMPLE_CONF
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 from tests.test_osc_shell import NO_SESSION
 
 shell = pytest.importorskip("openstackclient.shell")
 
-LEAVES = {"leaf1": ["n1", "n2"], "leaf2": ["n3", "n4"]}
+pytestmark = cloud_mark(SHOWN)
+
 Run = Callable[..., tuple[int, str, str]]
 
 
 @contextmanager
-def keystone(cloud: NovaCloud) -> Iterator[str]:
+def keystone(cloud: TestedCloud) -> Iterator[str]:
     """Serve tokens for the user admin, in place of Keystone, and return the URL."""
     token = fixture.V3Token(user_name=cloud_file.ADMIN, project_name="admin")
     for type_, url in (
@@ -62,26 +59,18 @@ def keystone(cloud: NovaCloud) -> Iterator[str]:
         wsgi_intercept.remove_wsgi_intercept("keystone.test", 80)
 
 
-@pytest.fixture(scope="module")
-def folder(start_cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Write nova.conf, clouds.yaml and a decision log of a cloud with a group of three VMs."""
-    folder = tmp_path_factory.mktemp("osc")
-    log = folder / "decisions.json"
-    cloud: NovaCloud = start_cloud(LEAVES, options={("hpc_sched", "decision_log"): str(log)})
-    cloud.start_computes(["n1", "n2", "n3", "n4", "n5"])
-    topology = write_topology(folder, LEAVES)
-    (folder / "nova.conf").write_text(
-        f"{SAMPLE_CONF.read_text()}\n[hpc_sched]\ntopology_file = {topology}\n"
-        f"decision_log = {log}\n"
+@pytest.fixture
+def folder(shared_cloud: TestedCloud, tmp_path: Path) -> Iterator[Path]:
+    """Write nova.conf, clouds.yaml and a copy of topology and decision log of the cloud."""
+    for name in ("topology.yaml", "decisions.json"):
+        shutil.copy(shared_cloud.folder / name, tmp_path)
+    (tmp_path / "nova.conf").write_text(
+        f"{SAMPLE_CONF.read_text()}\n[hpc_sched]\ntopology_file = {tmp_path / 'topology.yaml'}\n"
+        f"decision_log = {tmp_path / 'decisions.json'}\n"
     )
-    with cloud_file.written(cloud, folder / "clouds.yaml"), keystone(cloud) as url:
-        (folder / "keystone").write_text(url)
-        flavor = cloud.flavor("two", vcpus=2, extra_specs={"hpc:app_class": "sync"})
-        cloud.flavor("whole", vcpus=16, memory_mb=65536)
-        group = cloud.server_group("job", "anti-affinity", {"max_server_per_host": 2})
-        cloud.wait(cloud.boot(flavor, count=3, group=group, name="worker"))
-        read_landings(log)
-        yield folder
+    with cloud_file.written(shared_cloud, tmp_path / "clouds.yaml"), keystone(shared_cloud) as url:
+        (tmp_path / "keystone").write_text(url)
+        yield tmp_path
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pytest
@@ -25,7 +25,6 @@ from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_devices
 from hpc_sched.core.room.provider_tree import Provider, ProviderInventory
 from hpc_sched.core.room.recorded_devices import RecordedDevices
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.room import recorded_fitting
 from hpc_sched.nova_glue.room.host_rooms import HostRooms
@@ -36,27 +35,43 @@ from hpc_sched.snapshot.model import Flavor, Hypervisor, Snapshot
 from hpc_sched.snapshot.request_builder import GroupQuery
 from hpc_sched.topology import Topology
 from tests.functional import nova_objects
-from tests.functional.claims import STAYS_UP, ClaimsOnly
+from tests.functional.cloud_kinds import TWO_BY_FOUR
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 
 ALIAS = '{"name": "gpu", "vendor_id": "10de", "product_id": "2331"}'
 STOCKS = {"VCPU": 32, "PCPU": 32, "MEMORY_MB": 131072, "DISK_GB": 1000}
 FABRIC = Topology.from_tree({"core": {"leaf1": ["n1"], "leaf2": ["n2"]}})
 
-pytestmark = pytest.mark.usefixtures("in_nova")
+pytestmark = [cloud_mark(TWO_BY_FOUR), pytest.mark.usefixtures("provider")]
 
 
-@pytest.fixture(scope="module")
-def in_nova(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
-    cloud = start_cloud({"leaf1": ["n1"], "leaf2": ["n2"]}, options=STAYS_UP)
-    body = {"name": "n1", "uuid": uuids.n1}
-    cloud.placement.post("/resource_providers", version="1.20", body=body)
+@pytest.fixture
+def provider(shared_cloud: TestedCloud) -> Iterator[None]:
+    """Have a resource provider of the host's size, without a compute node."""
+    send, path = shared_cloud.send, f"/resource_providers/{uuids.n1}"
+    send("post", "/resource_providers", "1.20", {"name": "recorded", "uuid": uuids.n1})
     inventories = {name: {"total": total} for name, total in STOCKS.items()}
-    cloud.placement.put(
-        f"/resource_providers/{uuids.n1}/inventories",
-        version="1.26",
-        body={"resource_provider_generation": 0, "inventories": inventories},
-    )
-    return cloud
+    body = {"resource_provider_generation": 0, "inventories": inventories}
+    send("put", f"{path}/inventories", "1.26", body)
+    yield
+    assert shared_cloud.placement.delete(path).status == 204
+
+
+@pytest.fixture
+def node(shared_cloud: TestedCloud) -> Iterator[objects.ComputeNode]:
+    """Return the compute node of n1, which a test may change."""
+    context = nova_context.get_admin_context()
+    with nova_context.target_cell(context, shared_cloud.cell_mappings["cell1"]) as in_cell:
+        found = objects.ComputeNode.get_by_host_and_nodename(in_cell, "n1", "n1")
+        before = {
+            name: getattr(found, name)
+            for name in ("numa_topology", "pci_device_pools", "cpu_allocation_ratio")
+        }
+        yield found
+        for name, value in before.items():
+            setattr(found, name, value)
+        found.save()
 
 
 def cells(pinned: int = 0) -> objects.NUMATopology:
@@ -224,20 +239,15 @@ def test_a_flavor_that_nova_refuses_is_an_error_of_the_snapshot():
         asked(found, 10, {"hw:cpu_policy": "mixed"})
 
 
-def test_the_devices_of_compute_nodes_are_read_from_the_cells(in_nova):
-    claims = ClaimsOnly(in_nova)
-    claims.add_hosts({"m1": 0, "m2": 0})
-    context = nova_context.get_admin_context()
-    with nova_context.target_cell(context, in_nova.cell_mappings["cell1"]) as in_cell:
-        node = objects.ComputeNode.get_by_host_and_nodename(in_cell, "m1", "m1")
-        node.numa_topology = text_of(cells())
-        node.pci_device_pools = pools({0: 4})
-        node.cpu_allocation_ratio = 2.0
-        node.save()
+def test_the_devices_of_compute_nodes_are_read_from_the_cells(node):
+    node.numa_topology = text_of(cells())
+    node.pci_device_pools = pools({0: 4})
+    node.cpu_allocation_ratio = 2.0
+    node.save()
     found, problems = recorded_fitting.read()
     assert problems == []
-    assert found["m2", "m2"] == RecordedDevices()
-    recorded = found["m1", "m1"]
+    assert found["n2", "n2"] == RecordedDevices()
+    recorded = found["n1", "n1"]
     assert recorded.cpu_allocation_ratio == 2.0
     state = asked(cloud({"n1": recorded}), 1, {"pci_passthrough:alias": "gpu:2"})
     assert [gang.vms for gang in group_fit.largest(state)] == [2, 2]

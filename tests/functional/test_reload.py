@@ -26,9 +26,12 @@ from hpc_sched.topology.readers import aggregate_tree
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import faults
+from tests.functional.cloud_kinds import TWO_BY_FOUR
 from tests.functional.clouds import four_by_eight, write_topology
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.statements import collected
 from tests.functional.states import configured, host_state, place, spec, weigh
+from tests.functional.tested_cloud import TestedCloud
 
 CONF = nova.conf.CONF
 LEAVES = four_by_eight()
@@ -407,11 +410,25 @@ assert os.waitpid(child, 0)[1] == 0
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
-def test_aggregates_that_change_take_effect_without_a_restart(start_cloud, monkeypatch):
+@pytest.fixture
+def in_aggregates(shared_cloud: TestedCloud) -> Iterator[TestedCloud]:
+    """Return a cloud in which a test makes aggregates and reads its fabric from them."""
+    before = {name: CONF.hpc_sched[name] for name in ("topology_driver", "topology_file")}
+    yield shared_cloud
+    context = nova_context.get_admin_context()
+    for one in objects.AggregateList.get_all(context):
+        shared_cloud.scheduler.manager.delete_aggregate(context, one)
+        for host in list(one.hosts):
+            one.delete_host(host)
+        one.destroy()
+    shared_cloud.flags(**before, group="hpc_sched")
+    loaded_topology.load()
+
+
+@cloud_mark(TWO_BY_FOUR)
+def test_aggregates_that_change_take_effect_without_a_restart(in_aggregates, monkeypatch):
     """Through the API of a real Nova; the fabric is what its database says."""
-    cloud = start_cloud()
-    api = cloud.api
-    cloud.start_computes(["n01", "n02", "n03", "n04"])
+    cloud, api = in_aggregates, in_aggregates.api
 
     def aggregate(name: str, hosts: list[str], **metadata: str) -> int:
         made = api.post_aggregate({"aggregate": {"name": name}})
@@ -421,18 +438,16 @@ def test_aggregates_that_change_take_effect_without_a_restart(start_cloud, monke
         api.post_aggregate_action(made["id"], {"set_metadata": {"metadata": said}})
         return int(made["id"])
 
-    aggregate("rack1", ["n01", "n02"], leaf="l1", pod="p1")
-    second = aggregate("rack2", ["n03"], leaf="l2", pod="p1")
-    aggregate("no rack", ["n04"], processor="gold")
-    CONF.set_override("topology_driver", "aggregates", "hpc_sched")
-    CONF.set_override("topology_file", None, "hpc_sched")
-    CONF.set_override("topology_reload_interval", 0, "hpc_sched")
+    aggregate("rack1", ["n1", "n2"], leaf="l1", pod="p1")
+    second = aggregate("rack2", ["n3"], leaf="l2", pod="p1")
+    aggregate("no rack", ["n4"], processor="gold")
+    cloud.flags(topology_driver="aggregates", topology_file=None, group="hpc_sched")
     HopByteWeigher()
     loaded_topology.reload()
     known = loaded_topology.current().topology
     assert known.leaves == ("l1", "l2")
-    assert known.hops("n01", "n03") == 3
-    assert "n04" not in known
+    assert known.hops("n1", "n3") == 3
+    assert "n4" not in known
 
     monkeypatch.setattr(
         loaded_topology,
@@ -440,20 +455,20 @@ def test_aggregates_that_change_take_effect_without_a_restart(start_cloud, monke
         periodic_thread.PeriodicThread(loaded_topology.reload, lambda: 0.1),
     )
     loaded_topology.current()
-    api.add_host_to_aggregate(second, "n04")
-    faults.wait_until(lambda: loaded_topology.current().topology.hosts_of("l2") == ("n03", "n04"))
+    api.add_host_to_aggregate(second, "n4")
+    faults.wait_until(lambda: loaded_topology.current().topology.hosts_of("l2") == ("n3", "n4"))
     api.post_aggregate_action(second, {"set_metadata": {"metadata": {"hpc:pod": "p2"}}})
-    faults.wait_until(lambda: loaded_topology.current().topology.hops("n01", "n03") == 5)
+    faults.wait_until(lambda: loaded_topology.current().topology.hops("n1", "n3") == 5)
     loaded_topology.watch.interval = lambda: 0
     # A contradiction: n01 would be under two leaves.
-    aggregate("rack3", ["n01"], leaf="l3")
+    aggregate("rack3", ["n1"], leaf="l3")
     assert not loaded_topology.reload()
-    assert "host 'n01' is under leaf 'l1' (aggregate 'rack1')" in cloud.stdlog.logger.output
-    assert loaded_topology.current().topology.leaf_of("n01") == "l1"
+    assert "host 'n1' is under leaf 'l1' (aggregate 'rack1')" in cloud.stdlog.logger.output
+    assert loaded_topology.current().topology.leaf_of("n1") == "l1"
 
 
-def test_aggregates_are_read_with_two_queries_however_many_there_are(start_cloud):
-    start_cloud()
+@cloud_mark(TWO_BY_FOUR)
+def test_aggregates_are_read_with_two_queries_however_many_there_are(in_aggregates):
     context = nova_context.get_admin_context()
     for number in range(20):
         made = objects.Aggregate(context, name=f"a{number}", metadata={"hpc:leaf": f"l{number}"})
@@ -466,14 +481,13 @@ def test_aggregates_are_read_with_two_queries_however_many_there_are(start_cloud
     assert len(sent) == 2
 
 
-def test_racks_and_availability_zones_of_aggregates_are_levels_by_their_keys(start_cloud):
+@cloud_mark(TWO_BY_FOUR)
+def test_racks_and_availability_zones_of_aggregates_are_levels_by_their_keys(in_aggregates):
     #            fabric
     #       az1          az2
     #    az1/1  2       az2/1
-    #     n01  n02      n03 n04
-    cloud = start_cloud()
-    api = cloud.api
-    cloud.start_computes(["n01", "n02", "n03", "n04"])
+    #     n1   n2       n3 n4
+    api = in_aggregates.api
 
     def aggregate(name: str, hosts: list[str], zone: str | None = None, **metadata: str) -> int:
         body = {"name": name} | ({"availability_zone": zone} if zone else {})
@@ -484,11 +498,11 @@ def test_racks_and_availability_zones_of_aggregates_are_levels_by_their_keys(sta
             api.post_aggregate_action(made["id"], {"set_metadata": {"metadata": metadata}})
         return int(made["id"])
 
-    aggregate("east", ["n01", "n02"], "az1")
-    aggregate("west", ["n03", "n04"], "az2")
-    for name, hosts, rack in (("r1", ["n01"], "1"), ("r2", ["n02"], "2"), ("r3", ["n03"], "1")):
+    aggregate("east", ["n1", "n2"], "az1")
+    aggregate("west", ["n3", "n4"], "az2")
+    for name, hosts, rack in (("r1", ["n1"], "1"), ("r2", ["n2"], "2"), ("r3", ["n3"], "1")):
         aggregate(name, hosts, rack=rack, **{"hpc:processor": "gold"})
-    last = aggregate("r4", ["n04"], rack="1")
+    last = aggregate("r4", ["n4"], rack="1")
     keys = {"leaf": "rack", "pod": "availability_zone"}
     driver = AggregatesDriver(aggregate_key=keys)
     with collected() as sent:
@@ -496,19 +510,19 @@ def test_racks_and_availability_zones_of_aggregates_are_levels_by_their_keys(sta
     assert len(sent) == 2
     found = driver.parse(read)
     assert found.leaves == ("2", "az1/1", "az2/1")
-    assert [found.hops("n01", host) for host in ("n02", "n03")] == [3, 5]
-    assert found.hops("n03", "n04") == 1
+    assert [found.hops("n1", host) for host in ("n2", "n3")] == [3, 5]
+    assert found.hops("n3", "n4") == 1
     mark = driver.mark(read)
     assert driver.mark(driver.read()) == mark
     api.post_aggregate_action(last, {"set_metadata": {"metadata": {"rack": "9"}}})
     assert driver.mark(driver.read()) != mark
-    assert driver.load().hops("n03", "n04") == 3
+    assert driver.load().hops("n3", "n4") == 3
     # A snapshot has what Nova's API says.
     listed = api.api_get("/os-aggregates").body["aggregates"]
     saved = [Aggregate(one["name"], tuple(one["hosts"]), one["metadata"]) for one in listed]
     assert aggregate_tree.topology_of(saved, keys).switches == driver.load().switches
     # Nova itself refuses a host in two zones; two racks are refused here.
-    aggregate("r5", ["n04"], rack="3")
+    aggregate("r5", ["n4"], rack="3")
     with pytest.raises(exceptions.TopologyError, match=r"'9' \(aggregate 'r4'\) and .* 'r5'"):
         driver.load()
 

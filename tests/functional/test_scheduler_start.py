@@ -3,13 +3,19 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import nova.conf
 import pytest
 from oslo_config import cfg
 
 from hpc_sched import exceptions
 from hpc_sched.demo import nova_cloud
+from hpc_sched.nova_glue.io import loaded_topology
 from tests.broken_topologies import BROKEN
-from tests.functional.clouds import ROOT, SAMPLE_CONF
+from tests.functional.cloud_kinds import TWO_BY_FOUR
+from tests.functional.clouds import ROOT, SAMPLE_CONF, write_topology
+from tests.functional.shared_clouds import cloud_mark
+
+CONF = nova.conf.CONF
 
 
 @pytest.fixture(scope="module")
@@ -81,21 +87,29 @@ def test_the_sample_files_start_a_scheduler(start, cloud):
         cloud.scheduler.stop()
 
 
-def test_a_host_that_the_topology_does_not_name_is_reported_once(
-    start_cloud,
-):
-    cloud = start_cloud({"leaf1": ["n01", "n02"], "leaf2": ["n03"]})
-    cloud.start_computes(["n01", "n02", "x01", "x02", "x03"])
+@cloud_mark(TWO_BY_FOUR)
+def test_hosts_that_a_new_topology_does_not_name_are_reported_once(shared_cloud, tmp_path):
+    cloud, before = shared_cloud, CONF.hpc_sched.topology_file
+    path = write_topology(tmp_path, {"leaf1": ["n1", "n2"], "leaf2": ["n3"]})
     flavor = cloud.flavor("rank", vcpus=16)
     group = cloud.server_group("group", "anti-affinity")
-    for _ in range(2):
-        servers = cloud.boot(flavor, count=2, group=group)
-        assert len(cloud.hosts_of(servers)) == 2
-    log = cloud.stdlog.logger.output
+    cloud.flags(topology_file=str(path), group="hpc_sched")
+    assert loaded_topology.reload()
+    begin = len(cloud.stdlog.logger.output)
+    servers = []
+    try:
+        for _ in range(2):
+            servers += cloud.boot(flavor, count=2, group=group)
+            assert len(cloud.hosts_of(servers)) == len(servers)
+    finally:
+        cloud.flags(topology_file=before, group="hpc_sched")
+        loaded_topology.reload()
+        cloud.remove(servers)
+    log = cloud.stdlog.logger.output[begin:]
     told = [line for line in log.splitlines() if "not in the topology" in line]
     assert len(told) == 1
     assert "WARNING" in told[0]
-    assert "x[01-03]" in told[0]
+    assert "n[4-8]" in told[0]
 
 
 def test_options_may_be_registered_twice():

@@ -12,16 +12,16 @@
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hpc_sched.cli import main
-from hpc_sched.demo.nova_cloud import NovaCloud
+from tests.functional.shared_clouds import CloudKind, cloud_mark
 from tests.functional.states import read_decisions, read_landings
-from tests.functional.trees import write_tree
+from tests.functional.tested_cloud import TestedCloud
 
 PODS = {
     "pod1": {"leaf1": ["n01", "n02", "n03"], "leaf2": ["n04", "n05", "n06"]},
@@ -56,26 +56,32 @@ def each(counts: Mapping[str, int]) -> list[str]:
     return [host for host, number in counts.items() for _ in range(number)]
 
 
-@pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("log") / "decisions"
-
-
-@pytest.fixture(scope="module")
-def cloud(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory, log: Path
-) -> NovaCloud:
-    path = write_tree(tmp_path_factory.mktemp("topology") / "topology.yaml", {"core": PODS})
-    options = {("hpc_sched", "mode"): "shadow", ("hpc_sched", "decision_log"): str(log)}
-    cloud = start_cloud(path, options, vcpus=4)
-    cloud.start_computes(PLACE)
-    cloud.flavor("rank", vcpus=2)
-    cloud.flavor("leaf", vcpus=2, extra_specs={"hpc:require": "leaf"})
-    return cloud
+pytestmark = cloud_mark(
+    CloudKind(
+        "two pods in shadow mode",
+        {"core": PODS},
+        options=lambda _: {("hpc_sched", "mode"): "shadow"},
+        attributes={"vcpus": 4},
+    )
+)
 
 
 @pytest.fixture
-def servers(cloud: NovaCloud) -> Iterator[list[str]]:
+def cloud(shared_cloud: TestedCloud) -> TestedCloud:
+    shared_cloud.flavor("rank", vcpus=2)
+    shared_cloud.flavor("leaf", vcpus=2, extra_specs={"hpc:require": "leaf"})
+    return shared_cloud
+
+
+@pytest.fixture
+def log(cloud: TestedCloud, tmp_path: Path) -> Path:
+    """Return the path of the decision log."""
+    cloud.flags(decision_log=str(tmp_path / "decisions"), group="hpc_sched")
+    return tmp_path / "decisions"
+
+
+@pytest.fixture
+def servers(cloud: TestedCloud) -> Iterator[list[str]]:
     made: list[str] = []
     yield made
     cloud.remove(made)
@@ -136,8 +142,11 @@ def test_the_numbers_of_the_report_are_those_of_novas_api(cloud, log, servers, c
     assert rows["all", "2-4"]["Stock"] == found["Stock"] - rows["all", "1"]["Stock"]
 
 
-def test_explain_shows_what_would_have_been_and_what_stock_nova_did(cloud, log, capsys):
-    [first, *_] = read_decisions(log)
+def test_explain_shows_what_would_have_been_and_what_stock_nova_did(cloud, log, servers, capsys):
+    group = cloud.server_group("explained", "soft-anti-affinity")
+    servers.extend(cloud.boot("rank", count=3, group=group))
+    cloud.wait(servers)
+    [first] = read_decisions(log)
     capsys.readouterr()
     assert main.main(["explain", "--decision-log", str(log), first["instance"]]) == 0
     shown = capsys.readouterr().out
@@ -145,6 +154,6 @@ def test_explain_shows_what_would_have_been_and_what_stock_nova_did(cloud, log, 
     assert f"Hop-Byte {first['plan']['hop_bytes']:.0f}" in shown
     [stock] = [line for line in shown.splitlines() if line.startswith("  stock Nova")]
     assert "3 in leaf" in stock
-    [landing] = [one for one in read_landings(log, 6) if one["instance"] == first["instance"]]
+    [landing] = [one for one in read_landings(log) if one["instance"] == first["instance"]]
     costs = [line.strip() for line in shown.splitlines() if line.strip().startswith("Hop-Byte")]
     assert costs == [f"Hop-Byte {landing['landed']['hop_bytes']:.0f}"]

@@ -1,4 +1,4 @@
-"""The simulator follows a whole Nova group by group, from the API through claims to computes.
+"""The simulator follows a whole Nova group by group, from the API to the accounts of computes.
 
 ::
 
@@ -13,16 +13,15 @@
 """
 
 import random
-import time
 from collections import Counter
-from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from nova import context as nova_context
 from nova import objects
 
 from hpc_sched.core.processors.processor_ranking import ProcessorRanking
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.sim.cluster.cluster import HostType, ProcessorTypes, uniform
 from hpc_sched.sim.jobs.job import Job
@@ -30,6 +29,8 @@ from hpc_sched.sim.policies import registry
 from hpc_sched.sim.simulation import Simulation
 from hpc_sched.sim.simulation_input import SimulationInput
 from hpc_sched.topology import Topology
+from tests.functional.shared_clouds import CloudKind, cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 from tests.functional.trees import write_tree
 
 TREE = {
@@ -52,27 +53,30 @@ FLAVORS = {"thin": (4, 1024), "wide": (6, 2048), "large": (8, 30000)}
 SEED = 4
 
 
-@pytest.fixture(scope="module")
-def cloud(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
-) -> NovaCloud:
-    path = write_tree(tmp_path_factory.mktemp("fabric") / "topology.yaml", TREE, TYPES)
-    ours = {"processor_order": list(BEST_FIRST), "cell_timeout": 600}
-    cloud = start_cloud(
-        path,
-        {("hpc_sched", name): value for name, value in ours.items()},
-        memory_mb=MEMORY_MB,
+def options(folder: Path) -> dict[tuple[str, str], Any]:
+    return {
+        ("hpc_sched", "topology_file"): str(write_tree(folder / "typed.yaml", TREE, TYPES)),
+        ("hpc_sched", "processor_order"): list(BEST_FIRST),
+        ("hpc_sched", "cell_timeout"): 600,
+    }
+
+
+pytestmark = cloud_mark(
+    CloudKind(
+        "two types of processors",
+        TREE,
+        options=options,
+        attributes={"memory_mb": MEMORY_MB},
+        sizes={host: (vcpus, MEMORY_MB) for vcpus, hosts in SIZES.items() for host in hosts},
     )
-    for vcpus, hosts in SIZES.items():
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("nova.virt.fake.FakeLiveMigrateDriver.vcpus", vcpus)
-            cloud.start_computes(hosts)
-        for host in hosts:
-            # What its driver reports from now on.
-            cloud.computes[host].manager.driver.vcpus = vcpus
+)
+
+
+@pytest.fixture
+def cloud(shared_cloud: TestedCloud) -> TestedCloud:
     for name, (vcpus, memory_mb) in FLAVORS.items():
-        cloud.flavor(name, vcpus=vcpus, memory_mb=memory_mb)
-    return cloud
+        shared_cloud.flavor(name, vcpus=vcpus, memory_mb=memory_mb)
+    return shared_cloud
 
 
 def drawn_jobs(dice: random.Random, groups: int) -> dict[Job, str]:
@@ -138,19 +142,8 @@ class Simulated:
                 self.placed[job.number][names[host]] = count
 
 
-def end(cloud: NovaCloud, servers: list[str]) -> None:
-    """Delete servers and wait until their room is free again."""
-    for server in servers:
-        cloud.api.delete_server(server)
-    deadline = time.monotonic() + 240
-    # The last thing that a compute does for a server, after it has reported its own use.
-    while any(cloud._get_allocations_by_server_uuid(server) for server in servers):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 @pytest.mark.parametrize(
-    "groups", [15, pytest.param(40, marks=pytest.mark.nightly("moves", "some 150 VMs, one Nova"))]
+    "groups", [15, pytest.param(40, marks=pytest.mark.nightly("streams", "some 150 VMs"))]
 )
 def test_groups_one_after_the_other_get_the_same_hosts(cloud, groups):
     jobs = drawn_jobs(random.Random(SEED), groups)
@@ -160,7 +153,7 @@ def test_groups_one_after_the_other_get_the_same_hosts(cloud, groups):
     try:
         for job, flavor in jobs.items():
             ended = [one for one in running if one.submit + one.runtime < job.submit]
-            end(cloud, [server for one in ended for server in running.pop(one)])
+            cloud.remove([server for one in ended for server in running.pop(one)])
             group = server_group(job.number)
             running[job] = cloud.boot(flavor, count=job.count, group=group)
             found = Counter(cloud.hosts_of(running[job]).values())
@@ -169,7 +162,7 @@ def test_groups_one_after_the_other_get_the_same_hosts(cloud, groups):
             seen["VMs"] += found.total()
             seen["on several leaves"] += len({FABRIC.leaf_of(host) for host in found}) > 1
     finally:
-        end(cloud, [server for servers in running.values() for server in servers])
+        cloud.remove([server for servers in running.values() for server in servers])
     assert seen["refused"] >= groups // 13
     assert seen["on several leaves"] >= groups // 13
     assert seen["VMs"] >= 2 * groups

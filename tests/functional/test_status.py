@@ -10,13 +10,11 @@ from typing import Any
 
 import nova.conf
 import pytest
-from nova import context as nova_context
 from nova.scheduler import weights
 from oslo_config import cfg
 from oslo_upgradecheck.upgradecheck import Code
 
 from hpc_sched import conf
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.instances import instance_applications
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.status import inspected_cloud as cloud_module
@@ -33,18 +31,17 @@ from hpc_sched.status.checks import (
     weighers,
 )
 from hpc_sched.status.inspected_cloud import InspectedCloud
+from tests.functional.cloud_kinds import STATUS
 from tests.functional.clouds import write_topology
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.statements import collected
+from tests.functional.tested_cloud import TestedCloud
 
 CONF = nova.conf.CONF
 
-# n4 is not enabled; x1 is not there.
-#
-#                core
-#           /            \
-#         leaf1         leaf2
-#        n1 n2 n3      n4 n5 x1
-LEAVES = {"leaf1": ["n1", "n2", "n3"], "leaf2": ["n4", "n5", "x1"]}
+pytestmark = cloud_mark(STATUS)
+
+# n4 is not enabled.
 COMPUTES = ["n1", "n2", "n3", "n4", "n5"]
 HOP_BYTE = "hpc_sched.weighers.hop_byte.HopByteWeigher"
 BUNCH = "hpc_sched.weighers.bunch.BunchWeigher"
@@ -53,19 +50,8 @@ NOVAS = "nova.scheduler.weights.all_weighers"
 ALL_FILTERS = ["nova.scheduler.filters.all_filters", "hpc_sched.filters.all_filters"]
 
 
-@pytest.fixture(scope="module")
-def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
-    cloud = start_cloud(LEAVES)
-    cloud.start_computes(COMPUTES)
-    [service] = cloud.api.get_services(binary="nova-compute", host="n4")
-    cloud.api.put_service(service["id"], {"status": "disabled"})
-    cloud.flavor("plain")
-    cloud.flavor("hpc", extra_specs={"hpc:app_class": "sync"})
-    return cloud
-
-
 @pytest.fixture
-def set_(cloud: NovaCloud) -> Iterator[Callable[..., None]]:
+def set_(cloud: TestedCloud) -> Iterator[Callable[..., None]]:
     """Set options of nova.conf for one test: section, then names with their values."""
     before: list[tuple[str, str, dict[str, Any]]] = []
 
@@ -86,7 +72,7 @@ def set_(cloud: NovaCloud) -> Iterator[Callable[..., None]]:
 
 
 @pytest.fixture
-def class_unset(cloud: NovaCloud) -> Iterator[None]:
+def class_unset(cloud: TestedCloud) -> Iterator[None]:
     """Leave default_app_class out of nova.conf for one test; the sample has it."""
     info = CONF._get_opt_info("default_app_class", "hpc_sched")
     kept = {key: info.pop(key) for key in ("override", "location") if key in info}
@@ -95,7 +81,7 @@ def class_unset(cloud: NovaCloud) -> Iterator[None]:
 
 
 @pytest.fixture
-def aggregate(cloud: NovaCloud) -> Iterator[Callable[..., None]]:
+def aggregate(cloud: TestedCloud) -> Iterator[Callable[..., None]]:
     """Make host aggregates with metadata for one test."""
     made: list[tuple[int, list[str]]] = []
 
@@ -120,7 +106,7 @@ def judged(check: upgrade_check.Check, view: InspectedCloud | None = None) -> tu
 
 
 @pytest.fixture(autouse=True)
-def running(cloud: NovaCloud) -> NovaCloud:
+def running(cloud: TestedCloud) -> TestedCloud:
     """Have the cloud for every test; checks read it past the API."""
     return cloud
 
@@ -545,11 +531,17 @@ def test_a_multiplier_not_below_that_of_build_failures_is_a_warning(set_):
 
 
 def test_hosts_with_failed_builds_are_a_warning_with_the_way_out(cloud, set_):
-    trackers = {host: cloud.computes[host].manager.rt for host in COMPUTES}
+    trackers = {host: cloud.thin[host].tracker for host in COMPUTES}
+
+    def report(host: str) -> None:
+        node = trackers[host].compute_nodes[host]
+        node.stats = dict(trackers[host].stats[host])
+        node.save()
+
     # n4 is not enabled: no group would be placed there.
     for host in ("n2", "n2", "n4", "n5"):
         trackers[host].build_failed(host)
-        trackers[host].update_available_resource(nova_context.get_admin_context(), host)
+        report(host)
     assert judged(failed_builds.check) == (
         Code.SUCCESS,
         "BuildFailureWeigher does not outvote the weighers of hpc_sched.",
@@ -564,7 +556,7 @@ def test_hosts_with_failed_builds_are_a_warning_with_the_way_out(cloud, set_):
     set_("hpc_sched", hop_byte_weight_multiplier=100000.0)
     for host, tracker in trackers.items():
         tracker.build_succeeded(host)
-        tracker.update_available_resource(nova_context.get_admin_context(), host)
+        report(host)
     assert judged(failed_builds.check)[1] == "No build has failed on any enabled compute."
 
 
@@ -672,7 +664,7 @@ def test_flavors_whose_extra_specs_have_an_effect_are_success():
 
 
 @pytest.fixture
-def flavor(cloud: NovaCloud) -> Iterator[Callable[..., None]]:
+def flavor(cloud: TestedCloud) -> Iterator[Callable[..., None]]:
     """Make flavors as openstackclient does, with a microversion at which nothing is validated."""
     made: list[str] = []
 
@@ -685,7 +677,7 @@ def flavor(cloud: NovaCloud) -> Iterator[Callable[..., None]]:
 
     yield flavor_
     for name in made:
-        cloud.api.delete_flavor(name)
+        cloud.delete_flavor(name)
 
 
 def test_every_wrong_key_and_value_of_every_flavor_is_named(flavor):
@@ -803,14 +795,14 @@ def test_an_extra_spec_that_nothing_enabled_reads_is_a_warning(
             set_("hpc_sched", mdobp_classes=["sync"])
             assert "Add async to mdobp_classes" in judged(app_classes.check_flavors)[1]
     finally:
-        cloud.api.delete_flavor("f")
+        cloud.delete_flavor("f")
 
 
 # Server groups
 
 
 @pytest.fixture
-def group(cloud: NovaCloud) -> Iterator[Callable[..., str]]:
+def group(cloud: TestedCloud) -> Iterator[Callable[..., str]]:
     """Make server groups, with a VM of each flavor that is named; gone after the test."""
     made: list[str] = []
     servers: list[str] = []
@@ -873,7 +865,8 @@ def test_a_class_that_is_set_is_success_be_it_the_default(group, set_, value):
 def test_a_group_of_deleted_vms_is_judged_as_one_without(cloud, group):
     uuid = group("gone", "anti-affinity", "hpc")
     assert judged(app_classes.check_groups)[0] == Code.SUCCESS
-    cloud.remove([server["id"] for server in cloud.api.get_servers(detail=False)])
+    for server in cloud.api.get_servers(detail=False):
+        cloud.api.delete_server(server["id"])
     code, text = judged(app_classes.check_groups)
     assert code == Code.FAILURE
     assert f"gone ({uuid}" in text

@@ -17,26 +17,22 @@ from oslo_upgradecheck.upgradecheck import Code
 from oslo_utils import timeutils
 
 from hpc_sched.core.decision_entry import LoggedScheduler
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.io import loaded_topology, scheduler_digests
 from hpc_sched.status import scheduler_text, upgrade_check
 from hpc_sched.status.checks import schedulers
 from hpc_sched.status.inspected_cloud import InspectedCloud
+from tests.functional.cloud_kinds import STATUS
+from tests.functional.shared_clouds import cloud_mark
 from tests.functional.statements import collected
+from tests.functional.tested_cloud import TestedCloud
 
 CONF = nova.conf.CONF
 
-# A core switch over leaf1 (n1, n2) and leaf2 (n3, n4).
-LEAVES = {"leaf1": ["n1", "n2"], "leaf2": ["n3", "n4"]}
-
-
-@pytest.fixture(scope="module")
-def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
-    return start_cloud(LEAVES)
+pytestmark = cloud_mark(STATUS)
 
 
 @pytest.fixture(autouse=True)
-def own(cloud: NovaCloud) -> Iterator[LoggedScheduler]:
+def own(cloud: TestedCloud) -> Iterator[LoggedScheduler]:
     """Return the scheduler of this process as its records have it."""
     # Nova's fixture starts the service on a host of its own.
     before = CONF.host
@@ -55,7 +51,7 @@ def log(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def up(cloud: NovaCloud) -> Iterator[Callable[..., None]]:
+def up(cloud: TestedCloud) -> Iterator[Callable[..., None]]:
     """Add nova-schedulers to the table of services for one test."""
     made = []
 
@@ -271,7 +267,7 @@ def test_the_texts_of_a_scheduler_are_those_of_its_digests(own, capsys):
     assert first == own.text().replace(f" on {own.host}", "")
     assert output.err == f"nova-scheduler on {own.host}\n"
     assert "[hpc_sched] planning_timeout = 10.0" in lines
-    assert 'host "n3" below "leaf2"' in lines
+    assert 'host "n4" below "leaf2"' in lines
 
 
 def test_two_controllers_that_decide_alike_have_equal_outputs(own, capsys):

@@ -1,4 +1,4 @@
-"""A seeded stream of requests and deletions through the API of a whole Nova, computes included.
+"""A seeded stream of requests and deletions through the API of a Nova, VM by VM.
 
 ::
 
@@ -10,17 +10,19 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional import rules
 from tests.functional.clouds import sharing_options
+from tests.functional.shared_clouds import CloudKind, cloud_mark
 from tests.functional.states import wishing
+from tests.functional.tested_cloud import TestedCloud
 
 LEAVES = {"leaf1": ["n1", "n2"], "leaf2": ["n3", "n4"]}
-HOSTS = [host for below in LEAVES.values() for host in below]
 ALPHA, BETA = 100.0, 60.0
 APART = {frozenset({"LU", "CG"})}
 FLAVORS = {
@@ -34,36 +36,46 @@ FLAVORS = {
 REQUESTS = 14
 
 
-@pytest.fixture(scope="module")
-def cloud(
-    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
-) -> NovaCloud:
-    folder = tmp_path_factory.mktemp("conf")
+def options(folder: Path) -> dict[tuple[str, str], Any]:
+    """Return options of a cloud where applications share hosts."""
     index = folder / "index.yaml"
     index.write_text("- [LU, CG, 0.7, 0.98]\n- [LU, LU, 0.99, 0.99]\n")
-    ours = {
-        "cache_score_limit": ALPHA,
-        "sync_cache_score_limit": BETA,
-        "interference_file": str(index),
+    return sharing_options(
+        folder,
+        cache_score_limit=ALPHA,
+        sync_cache_score_limit=BETA,
+        interference_file=str(index),
         # A machine that stalls must not make a cell one that does not answer.
-        "cell_timeout": 600,
-    }
-    cloud = start_cloud(LEAVES, sharing_options(folder, **ours), vcpus=6, memory_mb=32768)
-    cloud.start_computes(HOSTS)
-    for name, said in FLAVORS.items():
-        cloud.flavor(name, memory_mb=2048, extra_specs=said)
-    return cloud
+        cell_timeout=600,
+    )
+
+
+pytestmark = cloud_mark(
+    CloudKind(
+        "shared by applications",
+        {"core": LEAVES},
+        options=options,
+        attributes={"vcpus": 6, "memory_mb": 32768},
+    )
+)
 
 
 @pytest.fixture
-def jobs(cloud: NovaCloud) -> Iterator[list[list[str]]]:
+def cloud(shared_cloud: TestedCloud) -> TestedCloud:
+    for name, said in FLAVORS.items():
+        shared_cloud.flavor(name, memory_mb=2048, extra_specs=said)
+    return shared_cloud
+
+
+@pytest.fixture
+def jobs(cloud: TestedCloud) -> Iterator[list[list[str]]]:
     """The servers of each request that found room; deleted after the test."""
     made: list[list[str]] = []
     yield made
     cloud.remove([uuid for servers in made for uuid in servers])
 
 
-def on_hosts(cloud: NovaCloud, groups: dict[str, str]) -> dict[str, list[rules.Running]]:
+def on_hosts(cloud: TestedCloud, groups: dict[str, str]) -> dict[str, list[rules.Running]]:
     """Return what the API shows on each host.
 
     :param groups: server to what it belongs to with others

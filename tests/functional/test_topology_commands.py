@@ -1,33 +1,39 @@
 """hpc-sched topology show and check against a Nova in this process, through openstacksdk."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hpc_sched.cli import main
+from tests.functional.cloud_kinds import SHOWN
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 
 cloud_file = pytest.importorskip("tests.functional.cloud_file")
 
 #        spine
 #       /     \
 #    leaf1    leaf2
-#    n1 n2    n3 n9      n4 is a compute too, n9 is not
+#    n1-n3    n4 n5 n9      n6 and n7 are computes too, n9 is not
 FABRIC = """\
 switches:
 - name: spine
   switches:
-  - {name: leaf1, hosts: "n[1-2]"}
-  - {name: leaf2, hosts: [n3, n9]}
+  - {name: leaf1, hosts: "n[1-3]"}
+  - {name: leaf2, hosts: "n[4-5,9]"}
 """
+# Of the VM full, which each test finds on n2.
+FULL = 16
+
+pytestmark = cloud_mark(SHOWN)
 
 
-@pytest.fixture(scope="module")
-def cloud(start_cloud, tmp_path_factory):
-    cloud = start_cloud({"leaf1": ["n1", "n2"], "leaf2": ["n3", "n4"]})
-    cloud.start_computes(["n1", "n2", "n3", "n4"])
-    with cloud_file.written(cloud, tmp_path_factory.mktemp("clouds") / "clouds.yaml"):
-        yield cloud
+@pytest.fixture
+def cloud(shared_cloud: TestedCloud, tmp_path: Path) -> Iterator[TestedCloud]:
+    with cloud_file.written(shared_cloud, tmp_path / "clouds.yaml"):
+        yield shared_cloud
 
 
 @pytest.fixture
@@ -48,22 +54,21 @@ def test_check_finds_the_hosts_that_one_side_alone_knows(call):
     code, out, _ = call("check")
     assert code == 1
     assert out.splitlines() == [
-        "missing: 1 host in Nova, but not in the topology: n4",
+        "missing: 2 hosts in Nova, but not in the topology: n[6-7]",
         "absent: 1 host in the topology, but not in Nova: n9",
-        "found 2: 4 hosts, 2 leaves, depth 2; 4 hypervisors in Nova",
+        "found 2: 6 hosts, 2 leaves, depth 2; 7 hypervisors in Nova",
     ]
 
 
 def test_show_counts_what_runs_below_each_switch(cloud, call, boot):
-    flavor = cloud.flavor("two", vcpus=2)
-    servers = boot(flavor, count=3)
+    servers = boot("two", count=3)
     cloud.wait(servers)
     code, out, _ = call("show", "-f", "json")
     assert code == 0
     rows = {row["Switch"]: row for row in json.loads(out)}
     whole = json.loads(call("show", "-f", "json", "--depth", "1")[1])[0]
     assert whole["VMs"] == rows["leaf1"]["VMs"] + rows["leaf2"]["VMs"]
-    assert whole["VCPUs used"] == 2 * whole["VMs"] > 0
+    assert whole["VCPUs used"] == FULL + 2 * (whole["VMs"] - 1) > FULL
     assert (rows["leaf1"]["Not in Nova"], rows["leaf2"]["Not in Nova"]) == (0, 1)
     assert "VMs" not in call("show")[1].splitlines()[0]
     assert "vms" in call("show")[1].splitlines()[0]

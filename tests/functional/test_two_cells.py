@@ -1,31 +1,33 @@
 """Groups with members in two cells."""
 
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 from nova.scheduler.filters import compute_filter
 
-from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.request import claim_followup
 from tests.functional.faults import wait_until
+from tests.functional.shared_clouds import CloudKind, cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 from tests.functional.truth import believed, held, nodes, true_members
 
 # leaf1: a1 a2 (cell1), b1 b2 (cell2)      leaf2: a3 (cell1), b3 (cell2)
 LEAVES = {"leaf1": ["a1", "a2", "b1", "b2"], "leaf2": ["a3", "b3"]}
 
 
-@pytest.fixture(scope="module")
-def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
-    cloud = start_cloud(LEAVES, NUMBER_OF_CELLS=2)
-    cloud.start_computes(["a1", "a2", "a3"])
-    cloud.start_computes(["b1", "b2", "b3"], cell="cell2")
-    cloud.flavor("rank", vcpus=16)
-    return cloud
+pytestmark = cloud_mark(
+    CloudKind("two cells, two leaves", {"core": LEAVES}, second_cell=["b1", "b2", "b3"])
+)
 
 
 @pytest.fixture
-def spread_group(cloud: NovaCloud):
+def cloud(shared_cloud: TestedCloud) -> TestedCloud:
+    shared_cloud.flavor("rank", vcpus=16)
+    return shared_cloud
+
+
+@pytest.fixture
+def spread_group(cloud: TestedCloud):
     """Return a group with two members in each cell, and its servers."""
     group = cloud.server_group("two cells", "anti-affinity")
     servers = cloud.boot("rank", count=4, group=group)

@@ -67,6 +67,11 @@ class TestedCloud(NovaCloud):
             self._flavors[name] = said
         return name
 
+    def delete_flavor(self, name: str) -> None:
+        """Delete a flavor, which may be created again."""
+        self._flavors.pop(name, None)
+        self.api.delete_flavor(name)
+
     @property
     def weighers(self) -> list[Any]:
         """The weighers of the running scheduler."""

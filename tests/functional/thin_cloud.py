@@ -6,15 +6,18 @@ does in nova-compute. No RPC is sent to a compute and no virt driver builds. Wha
 itself (retries, late checks of policies, moves, failed builds) needs a real one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import fixtures
+import os_traits
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova import objects
 from nova.compute import power_state, provider_tree, resource_tracker, rpcapi, vm_states
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models as main_models
 from nova.scheduler.client import query, report
@@ -78,6 +81,7 @@ class ThinCompute:
             | {"vcpus_used": vcpus_used, "stats": {"failed_builds": "0"}},
         )
         traits = [name for name, has in driver.capabilities_as_traits().items() if has]
+        traits.append(os_traits.COMPUTE_NODE)
         self.provider = host_rows.provider(node, traits)
         self.tracker = Tracker(host, driver, report.report_client_singleton())
         self.tracker.compute_nodes[host] = node
@@ -190,7 +194,9 @@ class ThinCloud(TestedCloud):
                 placed = [vm for vm in found if vm.host in self.thin]
                 for vm in placed:
                     self.thin[vm.host].terminate(in_cell, vm, ())
-            wanted -= {vm.uuid for vm in placed}
+            gone = [vm.uuid for vm in placed]
+            _queue_for_delete(gone)
+            wanted -= set(gone)
         super().remove(sorted(wanted))
 
     @contextmanager
@@ -222,6 +228,14 @@ class ThinCloud(TestedCloud):
         self, context: nova_context.RequestContext, instance: objects.Instance, bdms: Any
     ) -> None:
         self.thin[instance.host].terminate(context, instance, bdms)
+
+
+def _queue_for_delete(uuids: Sequence[str]) -> None:
+    """Mark the mappings of deleted instances, as the API does."""
+    mapping = api_models.InstanceMapping
+    with api_db.context_manager.writer.using(nova_context.get_admin_context()) as session:
+        marked = sa.update(mapping).where(mapping.instance_uuid.in_(uuids))
+        session.execute(marked.values(queued_for_delete=True))
 
 
 def _lacks(name: str) -> Callable[..., None]:
