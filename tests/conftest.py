@@ -52,6 +52,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [f"order of the tests that share a cloud: --order-seed={seed}"] if seed else []
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Select the tests of a tier; those on clouds come first, each kind in one process."""
     left: list[pytest.Item] = []

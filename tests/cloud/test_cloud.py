@@ -25,9 +25,12 @@ NO_SERVER, INTERRUPTED = 77, 130
 TIMEOUT = 1200  # seconds
 CLOSED = "127.0.0.1:1"
 
-pytestmark = pytest.mark.skipif(
-    not nova_release.is_threaded(), reason="the services are started with native threads"
-)
+pytestmark = [
+    pytest.mark.ci,
+    pytest.mark.skipif(
+        not nova_release.is_threaded(), reason="the services are started with native threads"
+    ),
+]
 
 
 def start(*options: str, **environment: str) -> subprocess.Popen[str]:

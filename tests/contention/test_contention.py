@@ -16,9 +16,12 @@ ROUNDS = os.environ.get("HPC_SCHED_CONTENTION", "2")
 TIMEOUT = 5 * 60 + 60 * int(ROUNDS)  # seconds
 NO_SERVER = 77
 
-pytestmark = pytest.mark.skipif(
-    not nova_release.is_threaded(), reason="the harness starts schedulers with native threads"
-)
+pytestmark = [
+    pytest.mark.ci,
+    pytest.mark.skipif(
+        not nova_release.is_threaded(), reason="the harness starts schedulers with native threads"
+    ),
+]
 
 
 def run(*options: str, databases: Sequence[str] = ("mariadb", "postgresql")) -> str:

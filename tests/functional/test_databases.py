@@ -11,6 +11,8 @@ from hpc_sched.nova_glue.io import databases as io_databases
 from tests.functional.database_reads import BIG_TABLES, READS, Cloud, Read
 from tests.functional.statements import Statement, collected, steps
 
+pytestmark = pytest.mark.ci
+
 reads = pytest.mark.parametrize("read", READS.values(), ids=READS.keys())
 
 MEMBERS = "instance_group_member"

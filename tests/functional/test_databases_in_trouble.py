@@ -29,6 +29,8 @@ from tests.functional.statements import Statement, collected, each
 from tests.functional.test_status_command import ENVIRONMENT, results
 from tests.functional.trees import write_tree
 
+pytestmark = pytest.mark.ci
+
 WIDE = READS[f"a group of {GROUP} as the scheduler sees it"]
 EVERY_VM = READS["every VM on every host"]
 

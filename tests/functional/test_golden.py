@@ -9,6 +9,8 @@ import pytest
 
 from tests.golden import record, requests
 
+pytestmark = pytest.mark.ci
+
 EVERY = 3  # of so many requests one is taken
 PARTS = 10  # of these requests, a test each
 

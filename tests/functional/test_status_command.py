@@ -22,6 +22,8 @@ from tests.functional.command_server import CommandServer
 from tests.functional.database_files import write_conf, write_databases
 from tests.functional.trees import write_tree
 
+pytestmark = pytest.mark.ci
+
 PROGRAM = Path(sys.executable).with_name("hpc-sched-status")
 HOSTS = ["n1", "n2", "n3"]
 
