@@ -105,12 +105,14 @@ def test_no_attraction_outweighs_the_leaf(cloud, boot):
     assert hosts(cloud, boot("lu-async", count=2)) == {"a4": 2}
 
 
+@pytest.mark.default
 def test_it_never_overrides_what_is_kept_apart(cloud, boot):
     taken(cloud, boot, a2="changa is")
     assert "a2" not in hosts(cloud, boot("lu", count=2))
     assert "a2" not in hosts(cloud, boot("lu-async"))
 
 
+@pytest.mark.default
 def test_dedicated_hosts_have_no_neighbours_to_gain_from(cloud, boot):
     taken(cloud, boot, a1="ep", a2="changa")
     assert not {"a1", "a2"} & hosts(cloud, boot("lu-extreme", count=2)).keys()

@@ -97,6 +97,7 @@ def test_a_group_is_explained_with_what_its_wish_costs_and_why_it_is_not_elsewhe
     assert (second["without"], second["less"]) == ("policy anti-affinity", 0)
 
 
+@pytest.mark.default
 def test_a_refusal_is_explained_by_the_one_wish_without_which_there_was_a_plan(
     cloud, boot, explain
 ):

@@ -51,6 +51,7 @@ def without_gang_claims(claims: ClaimsOnly) -> None:
     claims.cloud.flags(gang_claims=False, group="hpc_sched")
 
 
+@pytest.mark.default
 def test_a_claimed_group_stays_under_its_switch_though_novas_claims_are_lost(
     claims, caplog, monkeypatch
 ):

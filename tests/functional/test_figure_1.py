@@ -42,6 +42,7 @@ def cloud(shared_cloud: ThinCloud) -> Iterator[ThinCloud]:
         yield shared_cloud
 
 
+@pytest.mark.default
 def test_mdobp_leaves_room_for_the_second_request(cloud: NovaCloud):
     first, second = ask(cloud, "small-async")
     assert first == {"F1": 2, "F2": 2}

@@ -119,6 +119,7 @@ def others(cloud: NovaCloud) -> Iterator[Callable[..., str]]:
         cloud.placement.delete(f"/allocations/{consumer}", version="1.28")
 
 
+@pytest.mark.default
 def test_a_group_is_claimed_in_one_transaction_before_its_first_vm(cloud, boot, sent):
     group = cloud.server_group("quiet", "anti-affinity")
     hosts = cloud.hosts_of(boot("node", count=6, group=group))
@@ -249,6 +250,7 @@ def test_a_group_takes_other_processors_where_the_preferred_ones_are_taken_meanw
         assert len(leaves_used(LEAVES, hosts.values())) == 1
 
 
+@pytest.mark.default
 @pytest.mark.parametrize("is_made", [True, False], ids=["made", "not made"])
 def test_a_lost_answer_is_read_back(cloud, boot, sent, monkeypatch, caplog, is_made):
     real = report.SchedulerReportClient.post

@@ -119,6 +119,7 @@ def test_only_vms_that_hold_room_count_and_never_the_one_that_is_scheduled(cloud
     assert list(seen(cloud, request(uuid=own))) == ["n3"]
 
 
+@pytest.mark.default
 def test_a_vm_that_moves_is_on_both_hosts_until_that_has_ended(cloud):
     [vm] = rows.add_vms(cloud, ["n1"])
     sides = sides_of("n2", "n1")

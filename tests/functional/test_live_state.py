@@ -219,6 +219,7 @@ def test_without_openstacksdk_it_says_what_to_install(capsys, monkeypatch):
     assert "pip install 'hpc-sched[cloud]'" in err
 
 
+@pytest.mark.default
 def test_a_group_is_shown_from_the_cloud_itself(made, capsys):
     args = ("group", "show", "job", "--cloud", "test", "--config-file", str(made.conf))
     code, out, err = command(capsys, *args)
@@ -244,6 +245,7 @@ def test_what_fits_costs_what_nova_then_does(made, capsys, boot):
     assert hop_bytes_of_counts(topology=fabric, counts=placed) == answer["Hop-Byte"]
 
 
+@pytest.mark.default
 def test_what_does_not_fit_is_what_nova_refuses(made, capsys, boot):
     args = ("fits", "--cloud", "test", "--config-file", str(made.conf))
     code, out, _ = command(capsys, *args, "--flavor", "whole", "-f", "json")
@@ -256,6 +258,7 @@ def test_what_does_not_fit_is_what_nova_refuses(made, capsys, boot):
     assert made.cloud.hosts_of(boot("whole", count=most + 1)) == {}
 
 
+@pytest.mark.default
 def test_a_snapshot_is_saved_and_answers_as_the_cloud_does(made, capsys, tmp_path):
     path = str(tmp_path / "state.json.gz")
     args = ("--cloud", "test", "--config-file", str(made.conf))
@@ -319,6 +322,7 @@ def test_a_snapshot_without_a_nova_conf_says_what_it_lacks(made, capsys, tmp_pat
     assert "name a topology" in err
 
 
+@pytest.mark.default
 def test_decisions_are_found_by_server_group_and_request(made, capsys, tmp_path):
     log = ("--decision-log", str(made.log))
     cloud = ("--cloud", "test")
@@ -377,6 +381,7 @@ def test_the_request_id_is_the_one_that_the_api_tells_its_user(made, capsys):
         made.cloud.api.delete_server(vm["id"])
 
 
+@pytest.mark.default
 def test_a_vm_of_others_that_was_forced_onto_a_dedicated_host_is_found(made, cloud, capsys):
     command = ["check", "sharing", "--cloud", "test", "--config-file", str(made.conf)]
     assert main.main(command) == 0

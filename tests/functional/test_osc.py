@@ -144,6 +144,7 @@ def test_the_shell_prints_what_hpc_sched_prints(both, line: str, code: int):
     assert out
 
 
+@pytest.mark.default
 @pytest.mark.parametrize(
     "rest", ["topology.yaml", "topology.yaml -f json", f"{CONF} -f csv --depth 1"]
 )

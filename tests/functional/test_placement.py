@@ -21,6 +21,7 @@ def cloud(shared_cloud: TestedCloud) -> TestedCloud:
     return shared_cloud
 
 
+@pytest.mark.default
 @pytest.mark.parametrize("policy", ["anti-affinity", "soft-anti-affinity"])
 def test_a_group_of_8_lands_in_one_leaf(cloud, boot, policy):
     group = cloud.server_group("eight", policy)
@@ -34,6 +35,7 @@ def test_a_group_of_16_fills_two_leaves(cloud, boot):
     assert sorted(leaves_used(LEAVES, hosts.values()).values()) == [8, 8]
 
 
+@pytest.mark.default
 def test_a_group_with_3_members_in_a_leaf_with_5_free_hosts_gets_its_next_5_there(cloud, boot):
     group = cloud.server_group("grows", "anti-affinity")
     first = cloud.hosts_of(boot("rank", count=3, group=group))
@@ -51,12 +53,14 @@ def test_single_creates_in_a_row_stay_in_the_leaf_of_the_first(cloud, boot):
     assert len(set(hosts)) == 4
 
 
+@pytest.mark.default
 def test_a_multi_create_without_a_server_group_is_a_group_of_its_own(cloud, boot):
     classed = cloud.flavor("rank-sync", vcpus=16, extra_specs={"hpc:app_class": "sync"})
     hosts = cloud.hosts_of(boot(classed, count=8))
     assert list(leaves_used(LEAVES, hosts.values()).values()) == [8]
 
 
+@pytest.mark.default
 def test_vms_of_a_group_without_anti_affinity_fill_the_fewest_hosts(cloud, boot):
     group = cloud.server_group("dense", "soft-affinity")
     hosts = cloud.hosts_of(boot("small", count=6, group=group))

@@ -85,6 +85,7 @@ def test_a_group_without_members_asks_no_cell(cloud, monkeypatch):
     assert cost(cloud, monkeypatch, members=0, count=4) == (1, 0)
 
 
+@pytest.mark.default
 def test_a_vm_without_a_group_costs_no_query(cloud, monkeypatch):
     with counted(monkeypatch) as reads:
         servers = cloud.boot("small")

@@ -254,6 +254,7 @@ def with_devices(count: int, **host: object) -> Host:
     )
 
 
+@pytest.mark.default
 @pytest.mark.usefixtures("in_placement")
 def test_pci_devices_in_placement_bound_the_room(build, monkeypatch):
     spec = device_request(count=7, extra_specs={"pci_passthrough:alias": "gpu:2"})
@@ -291,6 +292,7 @@ def test_a_group_that_a_storage_pool_cannot_hold_is_refused(build):
         cloud.place(device_request(count=6, disk_gb=20), cloud.scheduler)
 
 
+@pytest.mark.default
 def test_a_refusal_names_the_resource_that_runs_out(build):
     found = everywhere(Host(inventories={"CUSTOM_GPU": 8}))
     wanted = {"resources:CUSTOM_GPU": "4", "hpc:require": "leaf"}

@@ -114,6 +114,7 @@ def running(cloud: TestedCloud) -> TestedCloud:
 # The command
 
 
+@pytest.mark.default
 def test_the_table_and_the_exit_code_are_those_of_oslo_upgradecheck(set_, capsys):
     set_("hpc_sched", default_app_class="sync")
     assert upgrade_check.UpgradeCommands().check() == Code.SUCCESS
@@ -829,6 +830,7 @@ def test_without_groups_an_unset_class_is_success_that_says_so():
     assert "default_app_class is not set, but there is no server group" in text
 
 
+@pytest.mark.default
 @pytest.mark.usefixtures("class_unset")
 def test_groups_that_would_be_packed_are_a_failure_and_listed(group):
     empty = group("empty", "affinity")
@@ -1279,6 +1281,7 @@ def test_entries_are_not_judged_while_a_cell_does_not_answer(set_, monkeypatch):
     assert "no host is of" not in text
 
 
+@pytest.mark.default
 @pytest.mark.usefixtures("class_unset")
 def test_a_run_costs_fourteen_queries_whatever_there_is(group, aggregate, capsys):
     def cost() -> int:

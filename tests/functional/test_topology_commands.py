@@ -60,6 +60,7 @@ def test_check_finds_the_hosts_that_one_side_alone_knows(call):
     ]
 
 
+@pytest.mark.default
 def test_show_counts_what_runs_below_each_switch(cloud, call, boot):
     servers = boot("two", count=3)
     cloud.wait(servers)

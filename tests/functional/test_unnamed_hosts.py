@@ -40,6 +40,7 @@ def test_two_vms_are_placed_on_idle_hosts_outside_the_topology(cloud, boot, poli
     assert set(used.values()) < set(UNNAMED)
 
 
+@pytest.mark.default
 def test_no_two_hosts_outside_the_topology_are_under_one_leaf(cloud, boot):
     servers = boot("one-leaf", count=2, group=cloud.server_group("leaf", "soft-anti-affinity"))
     shown = cloud.wait(servers)

@@ -78,6 +78,7 @@ def test_a_group_of_16_costs_the_least_that_the_planner_knows(cloud, boot, flavo
     assert hop_bytes_of_counts(topology=FABRIC, counts=Counter(hosts)) == best.hop_bytes
 
 
+@pytest.mark.default
 def test_the_fault_of_a_group_that_does_not_fit_says_what_would(cloud, boot, flavor, monkeypatch):
     group = cloud.server_group("twelve", "soft-anti-affinity")
     with watched_claims(monkeypatch, {}) as tried:
@@ -148,6 +149,7 @@ def test_the_first_of_single_creates_chooses_a_leaf_for_the_whole_group(cloud, b
     assert len(other) == 1
 
 
+@pytest.mark.default
 def test_a_group_that_prefers_a_leaf_gets_one_where_that_can_be_had(cloud, boot, flavor):
     group = cloud.server_group("prefers", "anti-affinity")
     hosts = cloud.hosts_of(boot(flavor(prefer="leaf"), count=4, group=group)).values()
@@ -156,6 +158,7 @@ def test_a_group_that_prefers_a_leaf_gets_one_where_that_can_be_had(cloud, boot,
     assert pods(more) == pods(hosts)
 
 
+@pytest.mark.default
 def test_one_processor_type_holds_the_group_where_types_are_stated(cloud, boot, flavor):
     """An aggregate calls the hosts of leaf le another type than their hypervisor does."""
     aggregate = cloud.api.post_aggregate({"aggregate": {"name": "new"}})["id"]
