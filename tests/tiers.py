@@ -67,7 +67,7 @@ def group_of(item: pytest.Item) -> str:
     Nova's fixtures allow one cloud a process. The tests of a file share fixtures of the module.
     """
     kind = _kind(item)
-    return kind.name if kind else str(item.path)
+    return kind.name if kind else item.nodeid.partition("::")[0]
 
 
 def place(item: pytest.Item, seed: str | None) -> tuple[Any, ...]:
