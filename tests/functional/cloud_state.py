@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -47,6 +48,7 @@ class CloudState:
 
     instances: Mapping[str, tuple[str, str]]  # uuid to node and name, of all cells, cell0 too
     allocations: Mapping[str, tuple[str, ...]]  # consumer to providers by name
+    providers: frozenset[str]  # by name
     build_requests: frozenset[str]  # uuids of instances
     nodes: Mapping[str, Mapping[str, Any]]  # nodename to columns
     aggregates: Mapping[str, tuple[Any, ...]]  # name to hosts and metadata
@@ -80,6 +82,7 @@ def read(cloud: NovaCloud) -> CloudState:
         return CloudState(
             instances=instances,
             allocations=allocations(cloud),
+            providers=_providers(cloud),
             build_requests=frozenset(requests),
             nodes=nodes,
             aggregates=aggregates,
@@ -146,12 +149,24 @@ def allocations(cloud: NovaCloud) -> dict[str, tuple[str, ...]]:
     query = sa.select(allocation.consumer_id, provider.name).join(
         provider, provider.id == allocation.resource_provider_id
     )
-    context = placement_context.RequestContext(config=cloud.placement_fixture.conf_fixture.conf)
-    with placement_db.placement_context_manager.reader.using(context) as session:
+    with _placement(cloud) as session:
         found: dict[str, set[str]] = {}
         for consumer, name in session.execute(query):
             found.setdefault(consumer, set()).add(name)
     return {consumer: tuple(sorted(names)) for consumer, names in found.items()}
+
+
+def _providers(cloud: NovaCloud) -> frozenset[str]:
+    with _placement(cloud) as session:
+        return frozenset(session.scalars(sa.select(placement_models.ResourceProvider.name)))
+
+
+def _placement(cloud: NovaCloud) -> AbstractContextManager[Any]:
+    context = placement_context.RequestContext(config=cloud.placement_fixture.conf_fixture.conf)
+    reader: AbstractContextManager[Any] = placement_db.placement_context_manager.reader.using(
+        context
+    )
+    return reader
 
 
 def _options() -> dict[str, Any]:

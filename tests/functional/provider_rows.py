@@ -99,10 +99,13 @@ def write(providers: Sequence[Provider]) -> list[str]:
 
 
 def remove(uuids: Iterable[str]) -> None:
-    """Remove providers, all of a tree at once, that hold no allocations."""
+    """Remove providers, and those below roots among them; none may hold allocations."""
     provider, allocation = models.ResourceProvider, models.Allocation
     with db_api.get_placement_engine().begin() as connection:
-        wanted = sa.select(provider.id).where(provider.uuid.in_(list(uuids)))
+        named = sa.select(provider.id).where(provider.uuid.in_(list(uuids)))
+        wanted = sa.select(provider.id).where(
+            provider.id.in_(named) | provider.root_provider_id.in_(named)
+        )
         numbers = list(connection.execute(wanted).scalars())
         held = sa.select(allocation.consumer_id).where(allocation.resource_provider_id.in_(numbers))
         holding = sorted(set(connection.execute(held).scalars()))

@@ -1,6 +1,7 @@
 """The log of the last request that was scheduled, of all that Nova and the plugin log."""
 
 import logging
+import traceback
 from collections import deque
 
 from oslo_context import context as oslo_context
@@ -31,7 +32,10 @@ class RequestLog(logging.Handler):
         if request is not None and places:
             self._last = request
         line = f"{record.levelname} {record.name}: {record.getMessage()}"
-        self._lines.append((request, line if len(line) <= 1000 else f"{line[:1000]} ..."))
+        line = line if len(line) <= 1000 else f"{line[:1000]} ..."
+        if record.exc_info and record.exc_info[0] is not None:
+            line += "\n" + "".join(traceback.format_exception(*record.exc_info)).rstrip()
+        self._lines.append((request, line))
 
     def of_last_request(self) -> str:
         """Return the lines of the request that was scheduled last, all lines if none was."""
