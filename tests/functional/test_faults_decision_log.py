@@ -1,5 +1,6 @@
 """A decision log that cannot be written, or a pipe without a reader: scheduling goes on."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -201,6 +202,25 @@ def test_a_pipe_without_a_reader_does_not_hold_the_scheduler(tmp_path, caplog):
         assert json.loads(line)["decision"] == "planned"
     finally:
         os.close(reader)
+
+
+def test_a_record_that_a_pipe_has_taken_in_part_does_not_spoil_the_next_one(tmp_path, caplog):
+    pipe = tmp_path / "decisions"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+        decision_log.append(str(pipe), {"first": "x" * 50_000})
+        assert "no space for the whole line" in faults.said(caplog)[0]
+        taken = os.read(reader, 65536)
+        for number in (2, 3):
+            decision_log.append(str(pipe), {"number": number})
+        taken += os.read(reader, 65536)
+    finally:
+        os.close(reader)
+    half, *whole = taken.splitlines()
+    assert half.startswith(b'{"first":')
+    assert [json.loads(line) for line in whole] == [{"number": 2}, {"number": 3}]
 
 
 def test_a_folder_that_comes_back_gets_lines_again(tmp_path, caplog):

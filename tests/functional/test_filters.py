@@ -144,6 +144,26 @@ def test_a_bug_of_ours_lets_all_hosts_pass_unless_a_guarantee_is_asked_for(
     assert logged.exc_info is not None
 
 
+@pytest.mark.parametrize("filter_class", FILTERS)
+@pytest.mark.parametrize(
+    "constraints",
+    [{"require": "pod"}, {"max_leaves": 8}, {"homogeneous": "true"}],
+    ids=["require", "max_leaves", "homogeneous"],
+)
+def test_after_a_bug_a_move_passes_though_it_has_a_guarantee(
+    monkeypatch, caplog, filter_class, constraints
+):
+    def broken(*_args: object) -> None:
+        raise ZeroDivisionError("boom")
+
+    monkeypatch.setattr(group_members, "read", broken)
+    states = states_of()
+    request = spec(extra_specs=wishing(**constraints))
+    request.requested_destination = objects.Destination(cell=objects.CellMapping(uuid=uuids.cell1))
+    assert run(states, request, filter_class()) == states
+    assert [found.levelname for found in caplog.records if found.levelname == "ERROR"] == ["ERROR"]
+
+
 def test_a_bug_in_telling_a_refusal_changes_nothing_of_it(group, monkeypatch, caplog, tmp_path):
     def broken(*_args: object) -> None:
         raise ZeroDivisionError("boom")

@@ -23,6 +23,7 @@ from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.instances.claim_observer import GroupClaims
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.record import landed_record
 from hpc_sched.nova_glue.request import served_requests
@@ -325,6 +326,23 @@ def test_hosts_that_lost_a_claim_go_last_for_the_rest_of_the_request(group):
         placed.append(place(states, order, request, lose=lost))
     assert len(set(placed)) == 8
     assert not lost & set(placed)
+
+
+def test_a_host_that_lost_a_claim_is_no_longer_last_once_it_takes_a_vm():
+    """The first one loses the first claim and takes the second VM: it has room all the same."""
+    states = all_hosts()[:3]
+    claims = GroupClaims(states, [])
+
+    def tried(*positions: int) -> list[int]:
+        """Return the hosts that lost once Nova has tried these, of which the last one took it."""
+        weights_ = {position: 1.0 - rank for rank, position in enumerate(positions)}
+        claims.remember([nova_weights.WeighedHost(states[i], weights_[i]) for i in positions])
+        states[positions[-1]].num_instances += 1
+        claims.observe(uuids.instance)
+        return claims.lost.tolist()
+
+    assert tried(0, 1, 2) == [0, 1]
+    assert tried(2, 0) == [1, 2]
 
 
 def test_where_nova_chooses_at_random_among_the_best_the_best_has_lost_no_claim(group):

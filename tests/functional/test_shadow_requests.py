@@ -21,6 +21,7 @@ from hpc_sched.weighers.bunch import BunchWeigher
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from hpc_sched.weighers.mdobp import MDOBPWeigher
 from hpc_sched.weighers.rack_capacity import RackCapacityWeigher
+from tests.functional import states as functional_states
 from tests.functional.pods import hosts_below, states_of
 from tests.functional.states import (
     FILTERS,
@@ -202,6 +203,19 @@ def test_a_plan_for_vms_of_other_requests_has_the_part_of_its_own(group, log):
     assert sum(decision["plan"]["hosts"].values()) == 6
     assert sum(decision["own_plan"]["hosts"].values()) == 2
     assert decision["own_plan"]["hop_bytes"] == 1  # two hosts of one leaf
+
+
+def test_its_part_of_a_plan_is_where_the_group_would_have_placed_it(group, log):
+    """Two of the VMs before it are of another request: theirs are the first places."""
+    queue = queue_of(6)
+    own, weigher = queue[2:4], HopByteWeigher()
+    group(queue=queue, left=2)
+    CONF.set_override("mode", "active", "hpc_sched")
+    hosts, _ = functional_states.schedule(states_of(), spec(count=2, uuid=own[0]), own, weigher)
+    CONF.set_override("mode", "shadow", "hpc_sched")
+    schedule(states_of(), spec(count=2, uuid=own[0]), own, ["n01", "n09"])
+    *_, decision = read_decisions(log)
+    assert decision["own_plan"]["hosts"] == dict.fromkeys(hosts, 1)
 
 
 def released(states: States) -> None:

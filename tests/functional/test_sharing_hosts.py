@@ -427,6 +427,16 @@ def test_what_a_vm_runs_is_known_on_the_host_where_nova_has_it_now(monkeypatch):
     assert names(run(states, asks(), HPCDedicatedHostFilter())) == LEAF1 - {"n03"}
 
 
+def test_a_vm_that_moves_is_no_unknown_vm_on_its_own_host(monkeypatch):
+    """It runs on n01 alone; n02 has one VM that is not known."""
+    CONF.set_override("unknown_instances", "closed", "hpc_sched")
+    states = in_a_silent_cell(monkeypatch, {}, is_move=True)
+    request = asks("extreme")
+    for state, there in zip(states, ([request.instance_uuid], ["other"], [], []), strict=True):
+        state.instances, state.num_instances = dict.fromkeys(there), len(there)
+    assert names(run(states, request, HPCDedicatedHostFilter())) == LEAF1 - {"n02"}
+
+
 def test_no_move_is_refused_because_vms_are_not_known(monkeypatch):
     CONF.set_override("unknown_instances", "closed", "hpc_sched")
     chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter())

@@ -134,6 +134,21 @@ def grouped(switches: Mapping[str, list[str]]) -> dict[str, dict[str, int]]:
             {"AB": {"AB": 3}, "BC": {"BC": 3}, "CD": {"CD": 3}, "AD": {"DA": 3}},
             id="a ring of switches is not one leaf",
         ),
+        pytest.param(
+            hosts_on(AB="2", BC="2", CD="2"),
+            {"AB": {"AB": 2}, "BC": {"BC": 2}, "CD": {"CD": 2}},
+            id="nor a row of switches, each host on half of them: the ends share none",
+        ),
+        pytest.param(
+            hosts_on(AB="5", AC="5", A="1"),
+            {"AB": {"AB": 5, "A": 1}, "AC": {"AC": 5}},
+            id="of two leaves that fit alike the first by name",
+        ),
+        pytest.param(
+            hosts_on(AB="5", ACD="5", A="1"),
+            {"AB": {"AB": 5, "A": 1}, "ACD": {"ACD": 5}},
+            id="of two leaves that fit alike the first by name, which has fewer switches",
+        ),
     ],
 )
 def test_hosts_join_the_leaf_where_they_belong(

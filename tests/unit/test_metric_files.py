@@ -170,13 +170,13 @@ def test_a_link_in_place_of_a_file_is_not_followed(tmp_path: Path):
     slot.close()
 
 
-KNOWN = json.dumps(["hpc_sched_errors", "n", {"plugin": "A"}, ""]).encode()
+KNOWN = json.dumps([catalogue.ERRORS.name, "n", {"plugin": "A"}, ""]).encode()
 # A file with an entry, and a length after which reading goes back to that length.
 ENDLESS = value_files._file([value_files._entry(KNOWN, 1.0, 0.0), struct.pack("i", -28)])
 DAMAGED = {
     "endless": ENDLESS,
     "too many": value_files._file(
-        value_files._entry(json.dumps([f"m{n}", "m", {}, ""]).encode(), 1.0, 0.0)
+        value_files._entry(KNOWN.replace(b'"A"', b'"%d"' % n), 1.0, 0.0)
         for n in range(counts.MAX_SERIES + 1)
     ),
     **{
@@ -185,9 +185,9 @@ DAMAGED = {
             "text",
             "[]",
             '["hpc_sched_project_decisions", "n", {"answer": "planned"}, ""]',
-            '["hpc_sched_errors", "n", {"plugin": 1}, ""]',
-            '["hpc_sched_errors", "n", ["plugin"], ""]',
-            '[["hpc_sched_errors"], "n", {"plugin": "a"}, ""]',
+            '["hpc_sched_plugin_errors", "n", {"plugin": 1}, ""]',
+            '["hpc_sched_plugin_errors", "n", ["plugin"], ""]',
+            '[["hpc_sched_plugin_errors"], "n", {"plugin": "a"}, ""]',
         )
     },
 }
@@ -195,11 +195,15 @@ DAMAGED = {
 
 @pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
 def test_counts_that_no_worker_has_written_are_not_gone_on_from(tmp_path: Path, content: bytes):
-    (tmp_path / "counter_0.db").write_bytes(content)
-    slot = worker(tmp_path, planned=1)
-    assert slot.values_before(catalogue.PROJECT_DECISIONS, "project") == set()
-    assert scraped(tmp_path)[DECIDED, "planned,active"] == 1
-    slot.close()
+    damaged, new = tmp_path / "damaged", tmp_path / "new"
+    for folder in (damaged, new):
+        folder.mkdir()
+    (damaged / "counter_0.db").write_bytes(content)
+    slots = [worker(folder, planned=1) for folder in (damaged, new)]
+    assert slots[0].values_before(catalogue.PROJECT_DECISIONS, "project") == set()
+    assert scraped(damaged) == scraped(new)
+    for slot in slots:
+        slot.close()
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00", os.urandom(64), b"\xff" * 4096], ids=len)
@@ -211,9 +215,12 @@ def test_a_damaged_file_is_replaced_by_the_next_worker(tmp_path: Path, content: 
 
 
 def test_series_are_bounded_whatever_labels_are_counted(tmp_path: Path):
-    for number in range(3 * counts.MAX_SERIES):
-        counts.count(catalogue.ERRORS, plugin=f"Filter{number}")
+    for _ in range(2):
+        for number in range(3 * counts.MAX_SERIES):
+            counts.count(catalogue.ERRORS, plugin=f"Filter{number}")
     assert len(counts.numbers()) == counts.MAX_SERIES
+    # Those that are there are counted on.
+    assert counts.numbers()[counts.Series(catalogue.ERRORS, (("plugin", "Filter0"),))] == 2
 
 
 def test_nothing_is_counted_while_metrics_are_off():

@@ -75,6 +75,26 @@ def test_a_host_that_flaps_holds_up_no_other_change():
     assert found == {**AT_HOME, "e": "leaf1"}
 
 
+def test_a_host_that_moves_on_waits_from_its_last_move():
+    scheduler = Reload(fabric(leaf1="ab", leaf2="cd", leaf3="e"))
+    at_home = {**AT_HOME, "e": "leaf3"}
+    once, again = (
+        fabric(leaf1=leaf1, leaf2="c", leaf3=leaf3) for leaf1, leaf3 in (("abd", "e"), ("ab", "de"))
+    )
+    for now, new in ((1000, once), (1240, again), (1300, again), (1539, again)):
+        assert scheduler.read(now, new) == at_home, now
+    assert scheduler.read(1540, again) == {**at_home, "d": "leaf3"}
+    assert not scheduler.waiting
+
+
+def test_hosts_that_flap_in_turns_are_not_used_though_something_differs_all_the_time():
+    scheduler = Reload(BEFORE)
+    for now in range(1020, 2040, 60):
+        new = "abe" if now % 120 else "abf"
+        assert scheduler.read(now, fabric(leaf1=new, leaf2="cd")) == AT_HOME, now
+    assert scheduler.waiting
+
+
 def test_hosts_that_are_gone_and_new_ones_wait_too():
     scheduler = Reload(BEFORE)
     new = fabric(leaf1="abx", leaf2="d")
@@ -134,6 +154,32 @@ def test_names_members_and_links_that_flap_change_nothing():
     for now in range(900, 1300, 60):
         scheduler.read(now, spines(2, rate=75))
     assert not difference.between(spines(2, rate=75), scheduler.used)
+    assert not scheduler.waiting
+
+
+def merged(first: int, leaf1: str = "ab") -> Topology:
+    """Return a fabric whose top switch has one name, whichever of its four members are there."""
+    members = tuple(f"spine{i}" for i in range(first, 5))
+    return Topology.from_tree(
+        fabric(leaf1=leaf1, leaf2="cd").to_tree(), details=Details(members={"core": members})
+    )
+
+
+def test_a_member_of_a_merged_switch_that_comes_back_was_never_gone():
+    scheduler = Reload(merged(1))
+    for now in range(1020, 2040, 60):
+        scheduler.read(now, merged(1 + (now // 60) % 2))
+        assert not difference.between(merged(1), scheduler.used), now
+
+
+def test_a_member_that_is_gone_for_a_short_time_stays_when_a_host_is_used():
+    scheduler = Reload(merged(1))
+    scheduler.read(1000, merged(1, "abe"))
+    scheduler.read(1240, merged(2, "abe"))
+    assert scheduler.read(1300, merged(2, "abe")) == {**AT_HOME, "e": "leaf1"}
+    assert not difference.between(merged(1, "abe"), scheduler.used)
+    scheduler.read(1540, merged(2, "abe"))
+    assert not difference.between(merged(2, "abe"), scheduler.used)
     assert not scheduler.waiting
 
 

@@ -1,0 +1,53 @@
+"""Which VMs of a group are looked up in Placement because they may be in flight."""
+
+from collections.abc import Collection, Sequence
+
+import pytest
+
+from hpc_sched.nova_glue import request_spec
+from hpc_sched.nova_glue.instances import group_members, member_records
+from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult
+from hpc_sched.nova_glue.instances.member_records import ApiMember
+from hpc_sched.nova_glue.io import databases
+from tests.functional.states import spec
+
+pytestmark = pytest.mark.usefixtures("two_pods")
+
+
+def looked_up(monkeypatch: pytest.MonkeyPatch, uuids: Sequence[str], count: int) -> set[str]:
+    """Return what is looked up for a new request.
+
+    :param uuids: VMs with build requests, oldest first; ``own`` is the first of the request
+    :param count: VMs of the request
+    """
+    found: set[str] = set()
+
+    def look_up(
+        _context: object, consumers: Collection[str], _states: object, _changing: Collection[str]
+    ) -> LookupResult:
+        found.update(consumers)
+        return LookupResult({})
+
+    members = [ApiMember(uuid, None, number) for number, uuid in enumerate(uuids, start=1)]
+    monkeypatch.setattr(member_records, "api_members", lambda *_: members)
+    monkeypatch.setattr(member_records, "cell_members", lambda *_: databases.CellAnswers())
+    request = request_spec.from_spec(spec(count=count, uuid="own"), ["leaf"])
+    assert request is not None
+    assert not group_members.read(request, (), look_up).problems
+    return found
+
+
+@pytest.mark.parametrize(
+    ("uuids", "expected"),
+    [
+        pytest.param(["own", "a", "b"], set(), id="the request's own hold nothing yet"),
+        pytest.param(["x", "own", "a", "b"], {"x"}, id="older ones are another request's"),
+        pytest.param(
+            ["x", "own", "a", "b", "y"], {"x", "a", "b", "y"}, id="one of three younger ones too"
+        ),
+    ],
+)
+def test_vms_that_may_be_of_another_request_are_looked_up(
+    monkeypatch, uuids: list[str], expected: set[str]
+):
+    assert looked_up(monkeypatch, uuids, count=3) == expected
