@@ -44,7 +44,7 @@ def tier_of(item: pytest.Item) -> str:
             raise pytest.UsageError(f"{item.nodeid}: part of nightly, one of {', '.join(PARTS)}")
         if mark.name in TIERS:
             return mark.name
-    kind = _kind(item)
+    kind = kind_of(item)
     if kind is None:
         return "ci" if "start_cloud" in getattr(item, "fixturenames", ()) else "default"
     if kind.is_real:
@@ -66,7 +66,7 @@ def group_of(item: pytest.Item) -> str:
 
     Nova's fixtures allow one cloud a process. The tests of a file share fixtures of the module.
     """
-    kind = _kind(item)
+    kind = kind_of(item)
     return kind.name if kind else item.nodeid.partition("::")[0]
 
 
@@ -75,7 +75,7 @@ def place(item: pytest.Item, seed: str | None) -> tuple[Any, ...]:
 
     :param seed: shuffles the modules of each kind, and the tests of each module
     """
-    kind = _kind(item)
+    kind = kind_of(item)
     if kind is None:
         return (1,)
     if seed is None:
@@ -84,6 +84,7 @@ def place(item: pytest.Item, seed: str | None) -> tuple[Any, ...]:
     return (0, kind.name, *drawn)
 
 
-def _kind(item: pytest.Item) -> Any:
+def kind_of(item: pytest.Item) -> Any:
+    """Return the kind of cloud that a test shares, or None."""
     mark = item.get_closest_marker("cloud")
     return mark.args[0] if mark else None

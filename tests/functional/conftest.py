@@ -12,6 +12,7 @@ from hpc_sched.demo import nova_cloud  # first of all Nova: it chooses native th
 from hpc_sched.nova_glue.instances import colocated_instances, instance_applications
 from hpc_sched.nova_glue.io import circuit_breaker
 from hpc_sched.nova_glue.io import databases as nova_databases
+from tests import tiers
 from tests.functional import engines, population, population_rows, servers, states
 from tests.functional.clouds import SAMPLE_CONF, write_topology
 from tests.functional.database_reads import Cloud
@@ -33,6 +34,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         report.sections[:] = [*kept, *running.shown()]
         # Of its end Nova logs hundreds of lines.
         item._report_sections[:] = []
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """End the cloud after its last test: Nova's fixtures change what other tests find."""
+    running = getattr(item, "funcargs", {}).get("running_cloud")
+    yield
+    following = tiers.kind_of(nextitem) if nextitem is not None else None
+    if running is not None and following is not tiers.kind_of(item):
+        running.end()
 
 
 @pytest.fixture(scope="session")

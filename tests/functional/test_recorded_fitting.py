@@ -34,7 +34,7 @@ from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Flavor, Hypervisor, Snapshot
 from hpc_sched.snapshot.request_builder import GroupQuery
 from hpc_sched.topology import Topology
-from tests.functional import nova_objects
+from tests.functional import nova_objects, provider_rows
 from tests.functional.cloud_kinds import TWO_BY_FOUR
 from tests.functional.shared_clouds import cloud_mark
 from tests.functional.tested_cloud import TestedCloud
@@ -49,13 +49,12 @@ pytestmark = [cloud_mark(TWO_BY_FOUR), pytest.mark.usefixtures("provider")]
 @pytest.fixture
 def provider(shared_cloud: TestedCloud) -> Iterator[None]:
     """Have a resource provider of the host's size, without a compute node."""
-    send, path = shared_cloud.send, f"/resource_providers/{uuids.n1}"
-    send("post", "/resource_providers", "1.20", {"name": "recorded", "uuid": uuids.n1})
     inventories = {name: {"total": total} for name, total in STOCKS.items()}
-    body = {"resource_provider_generation": 0, "inventories": inventories}
-    send("put", f"{path}/inventories", "1.26", body)
+    provider_rows.write(
+        [provider_rows.Provider(uuids.n1, name="recorded", inventories=inventories)]
+    )
     yield
-    assert shared_cloud.placement.delete(path).status == 204
+    provider_rows.remove([uuids.n1])
 
 
 @pytest.fixture
