@@ -4,6 +4,7 @@ import os
 import random
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -42,8 +43,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """Have pytest-xdist hand out groups in our order, and draw the seed of the order once."""
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
-    if config.option.order_seed == "random":
+    if hasattr(config, "workerinput"):
+        config.option.order_seed = config.workerinput["order_seed"]
+    elif config.option.order_seed == "random":
         config.option.order_seed = str(random.SystemRandom().randrange(10**6))
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker the seed that was drawn: all must collect in the same order."""
+    node.workerinput["order_seed"] = node.config.option.order_seed
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
