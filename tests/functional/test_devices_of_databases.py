@@ -9,13 +9,13 @@ import sqlalchemy as sa
 
 from tests.functional.database_files import write_conf, write_databases
 
+pytestmark = pytest.mark.ci
+
 TOPOLOGY = '{"nova_object.name": "NUMATopology"}'
 CODE = """
 import argparse, sys
 from hpc_sched.cli.common import nova_conf, nova_devices
 from hpc_sched.snapshot.model import Hypervisor, Snapshot
-
-pytestmark = pytest.mark.ci
 nodes = tuple(Hypervisor(n, n, True, True, {}, {}) for n in ("n1", "n2"))
 found = Snapshot("now", nodes, (), (), ())
 args = argparse.Namespace(config_file=[sys.argv[1]], config_dir=None)

@@ -147,6 +147,7 @@ def test_explain_shows_what_would_have_been_and_what_stock_nova_did(cloud, log, 
     servers.extend(cloud.boot("rank", count=3, group=group))
     cloud.wait(servers)
     [first] = read_decisions(log)
+    [landing] = [one for one in read_landings(log) if one["instance"] == first["instance"]]
     capsys.readouterr()
     assert main.main(["explain", "--decision-log", str(log), first["instance"]]) == 0
     shown = capsys.readouterr().out
@@ -154,6 +155,5 @@ def test_explain_shows_what_would_have_been_and_what_stock_nova_did(cloud, log, 
     assert f"Hop-Byte {first['plan']['hop_bytes']:.0f}" in shown
     [stock] = [line for line in shown.splitlines() if line.startswith("  stock Nova")]
     assert "3 in leaf" in stock
-    [landing] = [one for one in read_landings(log) if one["instance"] == first["instance"]]
     costs = [line.strip() for line in shown.splitlines() if line.strip().startswith("Hop-Byte")]
     assert costs == [f"Hop-Byte {landing['landed']['hop_bytes']:.0f}"]
