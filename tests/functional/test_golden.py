@@ -13,6 +13,7 @@ pytestmark = pytest.mark.ci
 
 EVERY = 3  # of so many requests one is taken
 PARTS = 10  # of these requests, a test each
+IN_CI = 3  # of these parts
 
 # Of how many requests of a kind there are at least so many.
 LEAST = {
@@ -57,7 +58,12 @@ LEAST = {
 }
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+MORE = pytest.mark.nightly("planner", "hundreds of requests each; tox -e golden has all")
+
+
+@pytest.mark.parametrize(
+    "part", [pytest.param(n, marks=() if n < IN_CI else MORE) for n in range(PARTS)]
+)
 def test_requests_get_the_recorded_hosts_and_texts(tmp_path, part):
     seeds = range(part * EVERY, requests.CASES, PARTS * EVERY)
     recorded = record.read("requests")[seeds.start :: seeds.step]
