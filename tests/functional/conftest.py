@@ -152,6 +152,20 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.fixture
+def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """Return what the log says of ignored keys."""
+
+    def found() -> list[str]:
+        return [
+            record.getMessage().split(": ", 1)[1]
+            for record in caplog.records
+            if record.levelname == "WARNING" and record.getMessage().startswith("Ignored for ")
+        ]
+
+    return found
+
+
+@pytest.fixture
 def boot(cloud: TestedCloud) -> Iterator[Callable[..., list[str]]]:
     """Boot servers that are deleted after the test."""
     made: list[str] = []

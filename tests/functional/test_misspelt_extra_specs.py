@@ -1,7 +1,5 @@
 """Unknown hpc: keys that nova-api let pass, refused or ignored by the scheduler."""
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.functional.cloud_kinds import FOUR_BY_EIGHT
@@ -27,18 +25,6 @@ def cloud(shared_cloud: TestedCloud) -> TestedCloud:
         shared_cloud.flavor(name, vcpus=8, extra_specs=extra_specs)
     shared_cloud.api.microversion = latest
     return shared_cloud
-
-
-@pytest.fixture
-def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    def found() -> list[str]:
-        return [
-            record.getMessage().split(": ", 1)[1]
-            for record in caplog.records
-            if record.levelname == "WARNING" and record.getMessage().startswith("Ignored for ")
-        ]
-
-    return found
 
 
 @pytest.mark.parametrize(("count", "grouped"), [(2, True), (2, False), (1, False)])

@@ -9,7 +9,6 @@
       la    lb   lc    ld      2 hosts each: la1 .. ld2; a VM fills a host
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -118,20 +117,6 @@ def test_a_vm_that_moves_lands_too(cloud, boot, tmp_path: Path):
     assert landing["instance"] == first
     assert landing["landed"]["as_planned"]
     assert sum(landing["landed"]["hosts"].values()) == 1
-
-
-@pytest.fixture
-def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """Return what the log says of ignored keys."""
-
-    def found() -> list[str]:
-        return [
-            record.getMessage().split(": ", 1)[1]
-            for record in caplog.records
-            if record.levelname == "WARNING" and record.getMessage().startswith("Ignored for ")
-        ]
-
-    return found
 
 
 @REPEATED

@@ -240,6 +240,6 @@ def _queue_for_delete(uuids: Sequence[str]) -> None:
 
 def _lacks(name: str) -> Callable[..., None]:
     def refuse(*_args: Any, **_kwargs: Any) -> None:
-        raise NotImplementedError(f"{name}: a thin computes build and delete only")
+        raise NotImplementedError(f"{name}: thin computes build and delete only")
 
     return refuse
