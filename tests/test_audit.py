@@ -63,6 +63,7 @@ def test_the_audit_passes_only_where_somebody_has_looked(tmp_path, bandit, servi
     assert ("NOT AUDITED" in done.stderr) == (code == 2)
 
 
+@pytest.mark.ci
 def test_bandit_has_nothing_to_say_of_the_package():
     """Each exception stands in the code, or in pyproject.toml, with its reason."""
     pytest.importorskip("bandit")

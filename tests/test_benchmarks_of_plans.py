@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are in a checkout only")
+pytestmark = [
+    pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are in a checkout only"),
+    pytest.mark.ci,
+]
 sys.path.append(str(BENCHMARKS))
 
 import churn_report  # noqa: E402 - found there

@@ -152,6 +152,7 @@ def test_the_picture_shows_the_leaves_of_both_runs_side_by_side():
     assert ["Hop-Byte", "cost", "3", "1"] in rows
 
 
+@pytest.mark.ci
 def test_the_demo_packs_the_group_and_keeps_novas_log_off_the_screen(tmp_path: Path):
     done = subprocess.run(
         [

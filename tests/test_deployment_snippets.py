@@ -21,6 +21,7 @@ import yaml
 from tests import deployment_tools, nova_conf_reading
 
 pytest.importorskip("nova")
+pytestmark = pytest.mark.ci
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "docs" / "examples" / "deployment"

@@ -18,6 +18,8 @@ from hpc_sched import conf
 from tests import nova_conf_reading
 from tests.deployment_tools import tool
 
+pytestmark = pytest.mark.ci
+
 ROOT = Path(__file__).resolve().parents[1]
 PLUGIN = ROOT / "devstack"
 DEVSTACK = os.environ.get("HPC_SCHED_TEST_DEVSTACK")

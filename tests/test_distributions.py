@@ -22,6 +22,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 pytest.importorskip("build")
+pytestmark = pytest.mark.ci
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "hpc_sched"

@@ -33,6 +33,7 @@ def test_the_ci_finds_each_command_of_the_readme_once():
     assert "   git clone <URL of this repository> hpc_sched && cd hpc_sched" in lines
 
 
+@pytest.mark.ci
 def test_the_install_line_installs_the_command(tmp_path: Path):
     for page in ("README.rst", "docs/install.rst"):
         lines = (ROOT / page).read_text().splitlines()

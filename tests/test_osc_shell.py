@@ -14,6 +14,7 @@ from tests.snapshots import FABRIC, HOSTS, group, saved, server
 from tests.test_cli_topology import BROKEN, BROKEN_LINES
 
 pytest.importorskip("openstackclient")
+pytestmark = pytest.mark.ci
 
 # What osc-lib 4.0, of the time of Nova 31, writes after each command that needs no cloud.
 NO_SESSION = "Could not clean up: 'ClientManager' object has no attribute 'session'\n"
@@ -59,6 +60,7 @@ def listed() -> str:
     return " ".join(done.stdout.split())
 
 
+@pytest.mark.default
 @pytest.mark.parametrize("name", NAMES)
 def test_the_list_of_all_commands_has_the_first_sentence_of_the_help(listed, capsys, name: str):
     assert main.main(["help", *name.split()]) == 0

@@ -15,6 +15,8 @@ import pytest
 from tests import checkouts
 from tests.checkouts import GIT, ROOT, git
 
+pytestmark = pytest.mark.ci
+
 PAGE = (ROOT / "docs" / "releasing.rst").read_text()
 # Not what .ci/version looks for: nothing that names a wheel may escape it.
 WHEEL = re.compile(r"hpc_sched-([0-9][^-\s]*)-py3")

@@ -15,6 +15,8 @@ from tests.functional.clouds import ROOT, write_topology
 from tests.functional.worker_processes import free_port, wait
 from tests.scraped import samples_in
 
+pytestmark = pytest.mark.ci
+
 DECIDED = ("hpc_sched_decisions_total", frozenset({("answer", "planned"), ("mode", "active")}))
 # Counts some decisions, and goes on until its input ends. Arguments: options, the number.
 SCHEDULER = """

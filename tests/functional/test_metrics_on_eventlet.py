@@ -13,6 +13,8 @@ from tests.functional.clouds import ROOT, write_topology
 from tests.functional.worker_processes import free_port, wait
 from tests.scraped import samples_in
 
+pytestmark = pytest.mark.ci
+
 DECIDED = ("hpc_sched_decisions_total", frozenset({("answer", "planned"), ("mode", "active")}))
 WORKERS = ("hpc_sched_workers", frozenset())
 # logging.config imports socketserver, here before eventlet has replaced anything.

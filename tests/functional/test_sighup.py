@@ -15,6 +15,8 @@ from tests.functional.clouds import SAMPLE_CONF
 from tests.functional.database_files import write_conf, write_databases
 from tests.functional.trees import write_tree
 
+pytestmark = pytest.mark.ci
+
 BIN = Path(sys.executable).parent
 SECONDS = 120  # a slow machine; it takes some ten
 

@@ -25,7 +25,7 @@ from tests.fuzz.corpus import Corpus
 from tests.fuzz.mutation import mutated
 from tests.unit.fabrics import check
 
-COUNT = int(os.environ.get("HPC_SCHED_FUZZ", "5000"))
+COUNT = int(os.environ.get("HPC_SCHED_FUZZ", "1000"))
 SEED = os.environ.get("HPC_SCHED_FUZZ_SEED", "0")
 # Seconds of processor time for one input. All are small: most take a millisecond.
 MOST_SECONDS = 5.0

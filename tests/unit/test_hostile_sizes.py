@@ -19,6 +19,9 @@ MOST_SECONDS = 60
 # Of the process: where a limit is missing, the test fails before the machine has no memory left.
 ADDRESS_SPACE = 3 << 30
 
+# Seconds of processor time each; what is beside them reaches the same limits in other places.
+DEAR = pytest.mark.ci
+
 _SCRIPT = f"""\
 import resource, sys, time
 from hpc_sched import exceptions, topology
@@ -92,6 +95,7 @@ def test_a_snapshot_that_is_not_packed_has_the_same_limit(tmp_path: Path):
     check(SNAPSHOT, path, "expected at most 20000000 JSON values, found more$")
 
 
+@DEAR
 def test_one_character_does_not_multiply_the_memory_of_a_snapshot(tmp_path: Path):
     path = tmp_path / "state.json.gz"
     with gzip.open(path, "wb", 1) as stream:
@@ -116,6 +120,7 @@ def test_a_number_of_a_million_digits_takes_no_time(tmp_path: Path, value: str):
     check(SNAPSHOT, path, "out of range|missing required field")
 
 
+@DEAR
 def test_records_of_a_packed_decision_log_are_limited_in_all(tmp_path: Path):
     record = json.dumps({"instance": "uuid", "plan": [[]] * 250_000}).encode() + b"\n"
     with gzip.open(tmp_path / "log.1.gz", "wb", 1) as stream:
@@ -160,6 +165,7 @@ def test_records_of_a_packed_decision_log_are_limited_in_all(tmp_path: Path):
             "SwitchName=s{0} Switches=x{0}n[1-600000]\n",
             ":18: switch 's16': .* 600000 switch names, together with those before 10200000",
             id="switches in topology.conf",
+            marks=DEAR,
         ),
         pytest.param(
             SLURM,
@@ -198,6 +204,7 @@ def test_the_lists_of_a_topology_have_one_limit_together(
             [(LEAF + "n", 1), ("[1-9]", 1_000_000)],
             ":3: leaf 'a': expected names of at most 255 characters, found 1000001 in 'n",
             id="millions of ranges in a name",
+            marks=DEAR,
         ),
         pytest.param(
             SLURM,
@@ -216,6 +223,7 @@ def test_the_lists_of_a_topology_have_one_limit_together(
             r":11: switch 's10': 'a10\[1-999999\],x\[' expands to 999999 switch names, together "
             "with those before 10999989; at most 10000000$",
             id="lists of switches, each with an error",
+            marks=DEAR,
         ),
         pytest.param(
             SLURM,
@@ -228,6 +236,7 @@ def test_the_lists_of_a_topology_have_one_limit_together(
             [('Ca 1 "H-{0:x}"\n', 1_100_000)],
             ":1000002: expected at most 1000000 nodes and cables, found more$",
             id="HCAs in a dump",
+            marks=DEAR,
         ),
         pytest.param(
             KUBERNETES,
@@ -244,6 +253,7 @@ def test_the_lists_of_a_topology_have_one_limit_together(
             ],
             ": expected at most 1000000 nodes, found 1100001$",
             id="nodes",
+            marks=DEAR,
         ),
         pytest.param(
             KUBERNETES,
@@ -254,12 +264,14 @@ def test_the_lists_of_a_topology_have_one_limit_together(
             ],
             ": node 'n': labels: expected at most 1048576 bytes, found",
             id="labels of a node",
+            marks=DEAR,
         ),
         pytest.param(
             LLDP,
             [("{", 1), ('"n{0}":{{}},', 6_000_000), ('"n":{}}', 1)],
             ": expected at most 10000000 JSON values, found more$",
             id="empty outputs",
+            marks=DEAR,
         ),
         pytest.param(
             LLDP,
@@ -278,6 +290,7 @@ def test_the_lists_of_a_topology_have_one_limit_together(
             [("[", 1), ('{{"uuid":"{0}"}},', 1_100_000), ('{"uuid":"x"}]', 1)],
             ": expected at most 1000000 nodes, found more$",
             id="nodes of Ironic",
+            marks=DEAR,
         ),
         pytest.param(
             INDEX,
@@ -306,10 +319,13 @@ def test_what_a_file_builds_is_limited(
             1_100_000,
             ":1000001: expected at most 1000000 names, found more$",
             id="names",
+            marks=DEAR,
         ),
         pytest.param("#xy\n", 11_000_000, ": expected at most 10000000 lines", id="lines"),
         # The last entry is wrong, so that there is an error.
-        pytest.param("#xy\r", 20_000_000, ":2: expected a name or GUID", id="old ends of lines"),
+        pytest.param(
+            "#xy\r", 20_000_000, ":2: expected a name or GUID", id="old ends of lines", marks=DEAR
+        ),
     ],
 )
 def test_entries_and_lines_of_a_name_map_are_limited(

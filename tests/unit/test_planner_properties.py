@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.core.plan.planner import plan
@@ -171,7 +171,6 @@ def test_two_groups_on_an_empty_fabric_mostly_start_in_different_leaves():
     assert max(chosen.values()) <= 20
 
 
-@settings(max_examples=30)
 @given(st.integers(1, 60), st.integers(1, 4))
 def test_a_group_that_fills_whole_leaves_leaves_nothing_over(leaves: int, each: int):
     fabric = fabrics.row_of_leaves({f"leaf{i:02}": 5 for i in range(60)})

@@ -122,7 +122,7 @@ def refusal_of(group: GroupRequest) -> Refusal | None:
     return group.refusal(answer) if isinstance(answer, Rejection) else None
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
 @given(asked())
 def test_a_tenant_reads_no_name_and_no_number_above_those_of_the_request(asked: Asked):
     refusal = refusal_of(asked.group)
@@ -136,7 +136,6 @@ def test_a_tenant_reads_no_name_and_no_number_above_those_of_the_request(asked: 
         assert int(most) < asked.group.left, refusal.tenant
 
 
-@settings(max_examples=150)
 @given(asked())
 def test_members_that_break_a_constraint_leave_no_gang_and_are_the_reason(asked: Asked):
     answer = asked.group.decide()
@@ -150,7 +149,6 @@ def test_members_that_break_a_constraint_leave_no_gang_and_are_the_reason(asked:
         assert "left out" not in refusal.tenant
 
 
-@settings(max_examples=150)
 @given(cases())
 def test_the_largest_gang_is_the_largest_that_has_any_places(case: fabrics.Case):
     room = sum(case.capacity.values())

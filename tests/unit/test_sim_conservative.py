@@ -139,7 +139,7 @@ def test_every_job_of_a_trace_starts_as_in_the_textbook():
     assert starts_of(jobs, 100, Conservative(UNBOUNDED)) == expected
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(JOBS)
 def test_every_job_of_a_short_list_starts_as_in_the_textbook(drawn: list[tuple[int, ...]]):
     """With estimates equal to the runtimes, longer, and shorter."""
@@ -147,7 +147,7 @@ def test_every_job_of_a_short_list_starts_as_in_the_textbook(drawn: list[tuple[i
     assert starts_of(jobs, 6, Conservative(UNBOUNDED)) == textbook(jobs, 6)[0]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(JOBS, st.sampled_from(("first-fit", "exact-plan", "most-free-pe")), st.integers(1, 2))
 def test_no_job_starts_later_than_its_first_reservation(
     drawn: list[tuple[int, ...]], policy: str, vcpus: int

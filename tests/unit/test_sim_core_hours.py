@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.core.cost.prices import Prices
@@ -217,7 +217,6 @@ def summed(log: list[str], there: Cluster, jobs: list[Job]) -> Usage:
     return Usage(dict(core_hours), host_hours, host_core_hours)
 
 
-@settings(max_examples=40)
 @given(busy_days(), st.sampled_from(["first-fit", "nova-default", "exact-plan"]), st.booleans())
 def test_integrals_equal_a_plain_sum_over_all_events(day, policy, requeue):
     jobs, failures = day

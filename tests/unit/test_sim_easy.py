@@ -34,7 +34,7 @@ def test_every_job_of_a_trace_starts_as_in_the_textbook(trace, cores, limit, loa
     assert starts_of(jobs, cores, Easy(UNBOUNDED)) == expected
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(JOBS)
 def test_every_job_of_a_short_list_starts_as_in_the_textbook(drawn: list[tuple[int, ...]]):
     """With estimates equal to the runtimes, longer, and shorter: such jobs end at any moment."""

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
@@ -125,7 +125,6 @@ JOBS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(drawn=JOBS, is_easy=st.booleans(), fails=st.booleans(), factor=st.sampled_from([1.0, 1.5]))
 def test_every_job_is_accounted_for_and_killed_exactly_where_it_overruns(
     drawn, is_easy, fails, factor

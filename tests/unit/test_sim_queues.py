@@ -202,7 +202,6 @@ def test_jobs_of_unknown_users_share_as_one_user_does():
     assert starts_of(jobs, 1, FairShare()) == [0, 15, 20, 10]
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0, 500), st.integers(0, 64)), min_size=1, max_size=8),
     st.floats(1, 1e6),
@@ -226,7 +225,7 @@ def test_decayed_usage_is_the_integral_of_its_formula(
     assert usage.of(2) == 0
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(JOBS, st.sampled_from(registry.names()), st.booleans(), st.sampled_from((0, 2, 100)))
 def test_every_job_ends_under_every_discipline(
     drawn: list[tuple[int, ...]], name: str, fails: bool, depth: int

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched import exceptions
@@ -105,7 +105,6 @@ def test_failures_of_hosts_need_every_seed(trace, tmp_path):
 
 
 @given(st.sets(st.sampled_from(sorted(VARYING))), st.booleans())
-@settings(max_examples=40, deadline=None)
 def test_drawn_jobs_need_every_seed_unless_all_is_constant(varying, mixed):
     stated = CONSTANT | {name: VARYING[name] for name in varying}
     source = Synthetic(

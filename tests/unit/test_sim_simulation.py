@@ -284,7 +284,7 @@ JOBS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     drawn_jobs=JOBS,
     policy=st.sampled_from(registry.names()),
