@@ -2,10 +2,9 @@
 
 import difflib
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Generic, TypeVar
 
-from hpc_sched import exceptions
+from hpc_sched import exceptions, extensions
 
 _Kind = TypeVar("_Kind")
 
@@ -20,14 +19,14 @@ class Installed(Generic[_Kind]):
 
     def names(self) -> list[str]:
         """Return the names, sorted, without importing the objects."""
-        return sorted({point.name for point in metadata.entry_points(group=self.group)})
+        return sorted({point.name for point in extensions.points(self.group)})
 
     def load(self, name: str) -> _Kind:
         """Return the object of a name.
 
         :raises exceptions.SimulationError: for an unknown name, or what cannot be loaded
         """
-        points = {point.name: point for point in metadata.entry_points(group=self.group)}
+        points = {point.name: point for point in extensions.points(self.group)}
         if name not in points:
             near = difflib.get_close_matches(name, points, n=1)
             like = f", did you mean {near[0]}" if near else ""

@@ -158,6 +158,7 @@ def test_an_option_that_cannot_be_read_is_a_line_and_no_error(tmp_path):
     assert "[hpc_sched] cell_timeout = cannot be read" in scheduler_digests.option_lines()
 
 
+@pytest.mark.ci
 def test_the_digest_of_options_does_not_depend_on_the_hash_seed_of_the_process():
     code = (
         "import hpc_sched.demo.nova_cloud\n"

@@ -49,7 +49,7 @@ COSTS = (
     ("part", "first", "every"),
     [
         pytest.param(fits, 0, 20, id="fits"),
-        pytest.param(simulated, 0, 28, id="simulated"),
+        pytest.param(simulated, 0, 28, id="simulated", marks=pytest.mark.ci),
         pytest.param(fits, 5, 5, id="more fits", marks=SLOW),
         pytest.param(simulated, 7, 7, id="more simulated", marks=SLOW),
     ],

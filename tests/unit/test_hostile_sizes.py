@@ -192,6 +192,7 @@ def test_the_lists_of_a_topology_have_one_limit_together(
             [("switches: [", 1), ("[],", 5_000_000), ("]", 1)],
             ":1: expected at most 1000000 lists, keys and texts, found more$",
             id="empty lists in YAML",
+            marks=DEAR,
         ),
         pytest.param(
             YAML,
@@ -230,6 +231,7 @@ def test_the_lists_of_a_topology_have_one_limit_together(
             [("SwitchName=a\n", 11_000_000)],
             "expected at most 10000000 lines, found 11000000",
             id="lines in topology.conf",
+            marks=DEAR,
         ),
         pytest.param(
             IBNETDISCOVER,
@@ -243,6 +245,7 @@ def test_the_lists_of_a_topology_have_one_limit_together(
             [('{"kind":"List","items":[', 1), ("{},", 6_000_000), ("{}]}", 1)],
             ": expected at most 10000000 JSON values, found more$",
             id="empty nodes",
+            marks=DEAR,
         ),
         pytest.param(
             KUBERNETES,
@@ -278,12 +281,14 @@ def test_the_lists_of_a_topology_have_one_limit_together(
             [('{"n":{"lldp":[', 1), ("[],", 3_000_000), ("[]]}}", 1)],
             r": n: expected at most 8388608 bytes, found 9000013$",
             id="an output of one host",
+            marks=DEAR,
         ),
         pytest.param(
             IRONIC,
             [("[", 1), ("{},", 11_000_000), ("{}]", 1)],
             ": expected at most 10000000 JSON values, found more$",
             id="empty nodes of Ironic",
+            marks=DEAR,
         ),
         pytest.param(
             IRONIC,
@@ -297,6 +302,7 @@ def test_the_lists_of_a_topology_have_one_limit_together(
             [("- &r [", 1), ("a,", 300_000), ("a]\n", 1), ("- *r\n", 300_000)],
             r":1: expected 4 columns .* found 300001",
             id="aliases of a long row",
+            marks=DEAR,
         ),
     ],
 )
@@ -321,7 +327,9 @@ def test_what_a_file_builds_is_limited(
             id="names",
             marks=DEAR,
         ),
-        pytest.param("#xy\n", 11_000_000, ": expected at most 10000000 lines", id="lines"),
+        pytest.param(
+            "#xy\n", 11_000_000, ": expected at most 10000000 lines", id="lines", marks=DEAR
+        ),
         # The last entry is wrong, so that there is an error.
         pytest.param(
             "#xy\r", 20_000_000, ":2: expected a name or GUID", id="old ends of lines", marks=DEAR

@@ -16,7 +16,6 @@ from tests.unit.plan_oracle import pair_by_pair
 
 SEEDS = 200
 SIZES = [
-    8,
     pytest.param(20, marks=pytest.mark.ci),
     pytest.param(
         SEEDS, marks=pytest.mark.nightly("planner", "200 groups, some seven integer programs each")

@@ -579,6 +579,7 @@ def test_a_chain_of_a_hundred_thousand_switches_is_refused():
     )
 
 
+@pytest.mark.ci
 def test_a_ring_of_a_hundred_thousand_switches_is_a_cycle_with_a_short_text():
     [problem] = problems_of(chain(100_000, "SwitchName=s0 Switches=s99999\n"))
     assert problem.startswith("t.conf:1: cycle: switch 's0' is below itself (s0 > s99999 > ")
@@ -590,6 +591,7 @@ def test_as_many_levels_as_are_allowed_are_read():
     assert read(chain(32)).depth == 32
 
 
+@pytest.mark.ci
 def test_twenty_thousand_leaves_in_a_row_are_read():
     fabric = SlurmDriver(path="t.conf").parse(
         Text(
@@ -604,6 +606,7 @@ def test_twenty_thousand_leaves_in_a_row_are_read():
     assert fabric.hops("n0", "n1") == 3
 
 
+@pytest.mark.ci
 def test_twenty_thousand_leaves_with_many_parents_of_no_order_are_refused():
     lists = (",".join(f"l{(i * 7919 + j * j) % 20_000}" for j in range(20)) for i in range(20_000))
     text = "".join(f"SwitchName=l{i} Nodes=n{i}\n" for i in range(20_000))

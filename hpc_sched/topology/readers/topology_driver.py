@@ -2,10 +2,9 @@
 
 import abc
 import re
-from importlib import metadata
 from typing import Any
 
-from hpc_sched import exceptions
+from hpc_sched import exceptions, extensions
 from hpc_sched.topology.model import Topology
 
 NAMESPACE = "hpc_sched.topology"
@@ -73,7 +72,7 @@ class TopologyDriver(abc.ABC):
 
 def driver_names() -> list[str]:
     """Return the names of the installed drivers, sorted; none of them is imported."""
-    return sorted({point.name for point in metadata.entry_points(group=NAMESPACE)})
+    return sorted({point.name for point in extensions.points(NAMESPACE)})
 
 
 def driver_and_path(source: str) -> tuple[str, str]:
@@ -86,7 +85,7 @@ def driver_and_path(source: str) -> tuple[str, str]:
 
 def driver(name: str, **options: Any) -> TopologyDriver:
     """Return a new driver of ``hpc_sched.topology``; TopologyError for a wrong name or options."""
-    points = metadata.entry_points(group=NAMESPACE, name=name)
+    points = extensions.points(NAMESPACE).select(name=name)
     if not points:
         installed = ", ".join(driver_names()) or "none"
         missing = f"no topology driver {name!r} in the entry points of {NAMESPACE}"
