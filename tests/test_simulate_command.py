@@ -442,6 +442,7 @@ def test_runs_in_other_processes_give_the_same_results(files: Path, capsys):
         assert path.read_text() == other.replace("--output two --jobs 2", "--output one"), path.name
 
 
+@pytest.mark.ci
 def test_runs_on_a_dask_cluster_give_the_same_results(files: Path, capsys):
     distributed = pytest.importorskip("distributed")
     arguments = [*ON_FOUR_HOSTS, "--policy", "random", "--seeds", "2", "-f", "json"]
@@ -704,6 +705,7 @@ def test_a_job_that_hosts_never_let_end_is_named_once_on_standard_error(files: P
     ]
 
 
+@pytest.mark.ci
 def test_a_library_says_nothing_on_the_screen_below_a_warning(files: Path):
     """matplotlib logs, at INFO, that it has made its cache of fonts."""
     command = [sys.executable, "-m", "hpc_sched.cli.main", "simulate", *ON_FOUR_HOSTS]

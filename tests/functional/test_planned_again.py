@@ -16,6 +16,7 @@ SEEDS = range(3, requests.CASES, 60)
 OTHER_REASON = "there is a plan: the reason is none of its constraints"
 
 
+@pytest.mark.ci
 def test_requests_of_all_kinds_are_planned_again_at_the_logged_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -48,8 +48,8 @@ UNPRUNED = (HPCHomogeneityFilter, HPCGroupFilter)
 STRICT = (HPCDedicatedHostFilter, HPCInterferenceFilter)
 
 SEEDS = [
-    pytest.param(range(20), id="twenty"),
-    pytest.param(range(20, 100), id="eighty more", marks=pytest.mark.ci),
+    pytest.param(range(40), id="forty"),
+    pytest.param(range(40, 100), id="sixty more", marks=pytest.mark.ci),
     pytest.param(
         range(100, 300),
         id="two hundred more",

@@ -66,6 +66,7 @@ def states(tmp_path: Path):
         yield found
 
 
+@pytest.mark.ci
 def test_the_topology_chooses_the_leaf_and_mdobp_the_host_whatever_nova_prefers(
     monkeypatch, states
 ):
