@@ -119,7 +119,9 @@ class Slot:
         sums = {kind: dict(self._before.get(kind, {})) for kind in (COUNTER, HISTOGRAM)}
         for series, number in counts.numbers().items():
             of_kind, key = sums[series.metric.kind], self._key(series)
-            of_kind[key] = of_kind.get(key, 0.0) + number
+            # With those of earlier workers no more than the next one takes for undamaged.
+            if key in of_kind or len(of_kind) < counts.MAX_SERIES:
+                of_kind[key] = of_kind.get(key, 0.0) + number
         contents = {
             kind: [_entry(key, value, 0.0) for key, value in of_kind.items()]
             for kind, of_kind in sums.items()

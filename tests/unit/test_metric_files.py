@@ -1,7 +1,6 @@
 """What workers write in their files is what prometheus_client's collector reads of them."""
 
 import json
-import os
 import struct
 import subprocess
 import sys
@@ -206,7 +205,7 @@ def test_counts_that_no_worker_has_written_are_not_gone_on_from(tmp_path: Path, 
         slot.close()
 
 
-@pytest.mark.parametrize("content", [b"", b"\x00", os.urandom(64), b"\xff" * 4096], ids=len)
+@pytest.mark.parametrize("content", [b"", b"\x00", bytes(range(64)), b"\xff" * 4096], ids=len)
 def test_a_damaged_file_is_replaced_by_the_next_worker(tmp_path: Path, content: bytes):
     (tmp_path / "counter_0.db").write_bytes(content)
     slot = worker(tmp_path, planned=1)
@@ -221,6 +220,23 @@ def test_series_are_bounded_whatever_labels_are_counted(tmp_path: Path):
     assert len(counts.numbers()) == counts.MAX_SERIES
     # Those that are there are counted on.
     assert counts.numbers()[counts.Series(catalogue.ERRORS, (("plugin", "Filter0"),))] == 2
+
+
+def test_series_of_one_worker_after_the_other_are_bounded_together(tmp_path: Path):
+    """The counts that all have in common go on, whatever else each of them counts."""
+    for first in range(0, 4 * counts.MAX_SERIES, counts.MAX_SERIES // 2):
+        counts.stop()  # Another process, which knows no series of the one before.
+        counts.start()
+        slot = Slot.claim(tmp_path)
+        counts.count(catalogue.LOST_LINES)
+        for number in range(first, first + counts.MAX_SERIES // 2):
+            counts.count(catalogue.ERRORS, plugin=f"Filter{number}")
+        slot.write()
+        slot.close()
+    found = scraped(tmp_path)
+    assert found["hpc_sched_lost_decision_lines_total", ""] == 8
+    assert found["hpc_sched_plugin_errors_total", "Filter0"] == 1
+    assert 0.9 * counts.MAX_SERIES < len(found) < 1.1 * counts.MAX_SERIES
 
 
 def test_nothing_is_counted_while_metrics_are_off():
