@@ -1,8 +1,6 @@
 """The command hpc-sched: standard output, standard error and exit code."""
 
-import json
 import os
-import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -150,29 +148,3 @@ def test_the_picture_shows_the_leaves_of_both_runs_side_by_side():
     assert ["leaf1", "1", ".", "x", "2", ".", "x"] in rows
     assert ["leaf2", "1", "2", "1", "1"] in rows
     assert ["Hop-Byte", "cost", "3", "1"] in rows
-
-
-@pytest.mark.ci
-def test_the_demo_packs_the_group_and_keeps_novas_log_off_the_screen(tmp_path: Path):
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "hpc_sched.cli.main",
-            "demo",
-            "--json",
-            *("--hosts", "12", "--leaves", "3", "--pods", "1", "--group-size", "4"),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    results = json.loads(done.stdout)
-    plugin = results["with hpc_sched"]["steps"]
-    assert [step["count"] for step in plugin] == [4, 6]
-    assert plugin[0]["hop_bytes"] == plugin[0]["least"]
-    assert results["stock Nova"]["steps"][0]["hop_bytes"] >= plugin[0]["hop_bytes"]
-    for line in done.stderr.splitlines():
-        assert re.match(r" *\d+ s  (stock Nova|Listing 1 alone|with hpc_sched): ", line)

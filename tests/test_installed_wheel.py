@@ -9,6 +9,7 @@ environment with that and Nova (HPC_SCHED_TEST_ENVIRONMENT); by themselves they 
 import configparser
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -374,7 +375,13 @@ def test_a_group_that_is_booted_as_the_readme_says_is_under_one_leaf(
     assert "Hop-Byte 28, least possible 28; 8 claimed at once" in line
 
 
-def test_the_demo_of_the_readme_runs(with_fixtures: Environment):
+def test_the_demo_packs_the_group_and_keeps_novas_log_off_the_screen(with_fixtures: Environment):
     size = ["--hosts", "12", "--leaves", "3", "--pods", "1", "--group-size", "4"]
-    shown = json.loads(with_fixtures.run("hpc-sched", "demo", "--json", *size).stdout)
-    assert "with hpc_sched" in json.dumps(shown)
+    done = with_fixtures.run("hpc-sched", "demo", "--json", *size)
+    results = json.loads(done.stdout)
+    plugin = results["with hpc_sched"]["steps"]
+    assert [step["count"] for step in plugin] == [4, 6]
+    assert plugin[0]["hop_bytes"] == plugin[0]["least"]
+    assert results["stock Nova"]["steps"][0]["hop_bytes"] >= plugin[0]["hop_bytes"]
+    for line in done.stderr.splitlines():
+        assert re.match(r" *\d+ s  (stock Nova|Listing 1 alone|with hpc_sched): ", line)

@@ -12,7 +12,7 @@ import pytest
 from hpc_sched.nova_glue import nova_release
 
 ROOT = Path(__file__).resolve().parents[2]
-ROUNDS = os.environ.get("HPC_SCHED_CONTENTION", "2")
+ROUNDS = os.environ.get("HPC_SCHED_CONTENTION", "1")
 TIMEOUT = 5 * 60 + 60 * int(ROUNDS)  # seconds
 NO_SERVER = 77
 
