@@ -16,7 +16,7 @@ _PRELOADED = ("libumad2sim.so", "umad2sim/libumad2sim.so")
 _FOLDERS = ("/usr/lib", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
 # Sockets of ibsim are made after it says that it is ready.
 _READY = b"Network simulator ready"
-_SECONDS = 20.0
+_SECONDS = 120.0
 _POLL = 0.02
 
 

@@ -19,7 +19,7 @@ from hpc_sched.topology import hostlist
 
 _PROGRAMS = ("munged", "slurmctld", "scontrol", "srun")
 _READY = "Running as primary controller"
-_SECONDS = 30.0
+_SECONDS = 120.0
 _POLL = 0.02
 
 # Nodes of a cloud are powered down and may be planned with: they need no daemon of their own.

@@ -67,7 +67,7 @@ def discover(tmp_path: Path):
             for part in line
         ]
         return subprocess.run(
-            command, cwd=folder, env={"PATH": path}, check=False, timeout=30
+            command, cwd=folder, env={"PATH": path}, check=False, timeout=120
         ).returncode
 
     return run, folder / "fabric.txt"

@@ -16,7 +16,7 @@ import pytest
 from hpc_sched.topology.readers.lldp.lldp_driver import LldpDriver
 from tests.lldp_outputs import Network, racks
 
-_SECONDS = 30.0
+_SECONDS = 120.0
 _POLL = 0.2
 
 

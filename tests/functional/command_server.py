@@ -39,7 +39,7 @@ class CommandServer:
 
     def close(self) -> None:
         """End the process."""
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=120)
 
 
 def _serve() -> None:

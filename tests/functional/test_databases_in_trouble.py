@@ -47,7 +47,7 @@ def test_sixteen_threads_read_one_group_at_the_same_time(databases: Cloud):
     truth = WIDE.truth(databases)
 
     def ask(_: int) -> bool:
-        start.wait(30)
+        start.wait(120)
         return bool(WIDE.ask(databases) == truth)
 
     with futures.ThreadPoolExecutor(16) as pool:

@@ -144,7 +144,7 @@ def test_a_line_that_another_thread_has_just_torn_is_not_continued(full, monkeyp
     def look(path: str) -> bool:
         answer = is_incomplete(path)
         if first_looked.is_set():
-            assert first_wrote.wait(20)
+            assert first_wrote.wait(120)
         else:
             first_looked.set()
             time.sleep(0.2)
@@ -161,7 +161,7 @@ def test_a_line_that_another_thread_has_just_torn_is_not_continued(full, monkeyp
     text = "x" * 200  # more than the disk takes
     first = threading.Thread(target=decision_log.append, args=(str(full), {"first": text}))
     first.start()
-    assert first_looked.wait(20)
+    assert first_looked.wait(120)
     # The second thread comes before the first has written, and writes after it.
     decision_log.append(str(full), {"second": text})
     first.join()

@@ -77,7 +77,7 @@ def test_each_query_of_the_dashboard_finds_data(scheduler, group, tmp_path, monk
     def ask(path: str, **query: str) -> Any:
         url = f"http://127.0.0.1:{port}/api/v1/{path}?{urllib.parse.urlencode(query)}"
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=60) as answer:
                 return json.load(answer)["data"]
         except OSError:
             return None

@@ -55,7 +55,7 @@ def schedule() -> None:
 def scrape(port: int | None = None) -> Samples:
     """Return what is served at a port, by default that of this process."""
     port = port or worker._exporter._endpoint.port
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         return samples_in(answer.read().decode())
 
 
@@ -297,7 +297,7 @@ def test_a_request_does_not_wait_while_files_are_written(monkeypatch):
 
     def replace(*paths: object) -> None:
         hangs.set()
-        assert goes_on.wait(30)
+        assert goes_on.wait(120)
         real(*paths)
 
     schedule()
@@ -305,7 +305,7 @@ def test_a_request_does_not_wait_while_files_are_written(monkeypatch):
         patch.setattr(os, "replace", replace)
         thread = threading.Thread(target=worker._run)
         thread.start()
-        assert hangs.wait(30)
+        assert hangs.wait(120)
         schedule()
         goes_on.set()
         thread.join(30)

@@ -50,7 +50,7 @@ class Scheduler:
     def decided(self) -> float | None:
         """Return the decisions that it shows, None without an endpoint."""
         try:
-            with urllib.request.urlopen(f"http://{self.address}/metrics", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://{self.address}/metrics", timeout=60) as answer:
                 return samples_in(answer.read().decode())[DECIDED]
         except OSError:
             return None

@@ -144,7 +144,7 @@ def test_green_workers_share_an_endpoint_that_outlives_the_one_that_serves(tmp_p
     finally:
         process.terminate()
         try:
-            process.wait(20)
+            process.wait(120)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

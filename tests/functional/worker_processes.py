@@ -85,7 +85,7 @@ class Workers:
         def read() -> str | None:
             try:
                 url = f"http://{self.address}{path}"
-                with urllib.request.urlopen(url, timeout=10) as answer:
+                with urllib.request.urlopen(url, timeout=60) as answer:
                     return answer.read().decode()
             except OSError:
                 return None
