@@ -32,6 +32,7 @@ PARTS = {
     "streams": "long streams of requests on shared hosts, and hundreds of them in shadow mode",
     "rooms": "clouds of devices, drawn at length",
     "planner": "exhaustive searches, integer programs, the golden record",
+    "sizes": "files at the limits of what is read",
     "databases": "10,000 VMs on SQLite, MariaDB and PostgreSQL",
     "processes": "wheels, benchmarks, clouds of processes, contention",
 }

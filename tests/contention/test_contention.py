@@ -17,7 +17,6 @@ TIMEOUT = 5 * 60 + 60 * int(ROUNDS)  # seconds
 NO_SERVER = 77
 
 pytestmark = [
-    pytest.mark.ci,
     pytest.mark.skipif(
         not nova_release.is_threaded(), reason="the harness starts schedulers with native threads"
     ),
@@ -44,6 +43,7 @@ def run(*options: str, databases: Sequence[str] = ("mariadb", "postgresql")) -> 
     pytest.skip(reason)
 
 
+@pytest.mark.nightly("processes", "schedulers in processes of their own")
 def test_groups_that_compete_leave_nothing_behind_and_are_refused_only_without_room():
     run("--scenario", "mixed")
 

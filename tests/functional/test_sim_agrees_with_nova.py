@@ -49,11 +49,10 @@ STRICT = (HPCDedicatedHostFilter, HPCInterferenceFilter)
 
 SEEDS = [
     pytest.param(range(40), id="forty"),
-    pytest.param(range(40, 100), id="sixty more", marks=pytest.mark.ci),
     pytest.param(
-        range(100, 300),
-        id="two hundred more",
-        marks=pytest.mark.nightly("streams", "200 clouds a policy"),
+        range(40, 300),
+        id="260 more",
+        marks=pytest.mark.nightly("streams", "260 clouds a policy"),
     ),
 ]
 

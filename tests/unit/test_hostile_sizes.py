@@ -21,6 +21,7 @@ ADDRESS_SPACE = 3 << 30
 
 # Seconds of processor time each; what is beside them reaches the same limits in other places.
 DEAR = pytest.mark.ci
+DEAREST = pytest.mark.nightly("sizes", "up to ten seconds of processor time each")
 
 _SCRIPT = f"""\
 import resource, sys, time
@@ -165,7 +166,7 @@ def test_records_of_a_packed_decision_log_are_limited_in_all(tmp_path: Path):
             "SwitchName=s{0} Switches=x{0}n[1-600000]\n",
             ":18: switch 's16': .* 600000 switch names, together with those before 10200000",
             id="switches in topology.conf",
-            marks=DEAR,
+            marks=DEAREST,
         ),
         pytest.param(
             SLURM,
@@ -224,7 +225,7 @@ def test_the_lists_of_a_topology_have_one_limit_together(
             r":11: switch 's10': 'a10\[1-999999\],x\[' expands to 999999 switch names, together "
             "with those before 10999989; at most 10000000$",
             id="lists of switches, each with an error",
-            marks=DEAR,
+            marks=DEAREST,
         ),
         pytest.param(
             SLURM,
@@ -238,7 +239,7 @@ def test_the_lists_of_a_topology_have_one_limit_together(
             [('Ca 1 "H-{0:x}"\n', 1_100_000)],
             ":1000002: expected at most 1000000 nodes and cables, found more$",
             id="HCAs in a dump",
-            marks=DEAR,
+            marks=DEAREST,
         ),
         pytest.param(
             KUBERNETES,
@@ -295,7 +296,7 @@ def test_the_lists_of_a_topology_have_one_limit_together(
             [("[", 1), ('{{"uuid":"{0}"}},', 1_100_000), ('{"uuid":"x"}]', 1)],
             ": expected at most 1000000 nodes, found more$",
             id="nodes of Ironic",
-            marks=DEAR,
+            marks=DEAREST,
         ),
         pytest.param(
             INDEX,
