@@ -143,12 +143,19 @@ class TurnedClock:
         self._wait(_Wait("all others", is_settled, math.inf))
 
     def end(self) -> None:
-        """Let what still waits do so for as long as it would by the system's clock."""
+        """Let what still waits do so for as long as it would by the system's clock.
+
+        :raises HangingTestError: if the test hung
+        """
+        self.let_go()
+        if self._fault:
+            raise HangingTestError(self._fault)
+
+    def let_go(self) -> None:
+        """Do what :meth:`end` does, after a test that has failed."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
-        if self._fault:
-            raise HangingTestError(self._fault)
 
     def _wait(self, wait: _Wait) -> None:
         thread, over_at = threading.current_thread(), math.inf
@@ -296,6 +303,10 @@ def turned(
 ) -> Iterator[TurnedClock]:
     """Let this process use a :class:`TurnedClock` in this block; yield it."""
     found = TurnedClock(hangs)
-    with installed(found):
-        yield found
+    try:
+        with installed(found):
+            yield found
+    except BaseException:
+        found.let_go()
+        raise
     found.end()

@@ -111,6 +111,7 @@ class Slot:
         for number in range(MAX_SLOTS):
             if (found := cls.locked(directory, number)) is not None:
                 found._before = found._read()
+                found._remove_live_gauges()
                 return found
         raise exceptions.MetricsError(f"{directory}: expected at most {MAX_SLOTS} workers")
 
@@ -158,6 +159,11 @@ class Slot:
             self._lock, self._written = held, {}
         return held is not None
 
+    def _remove_live_gauges(self) -> None:
+        """Remove what ends with its worker; raises OSError."""
+        for path in self._directory.glob(f"{_LIVE}*_{self._number}.db"):
+            path.unlink(missing_ok=True)
+
     def _files(self) -> list[Path]:
         found = self._directory.glob(f"*_{self._number}.db*")
         return [path for path in found if path.suffix in (".db", _NEW)]
@@ -201,10 +207,10 @@ class Slot:
 def collector(directory: Path) -> MultiProcessCollector:
     """Return what merges the metrics of all workers; gauges of dead ones are removed before."""
     for number in _slots(directory):
-        gauges = list(directory.glob(f"{_LIVE}*_{number}.db"))
-        if gauges and (slot := Slot.locked(directory, number)) is not None:
-            for path in gauges:
-                path.unlink(missing_ok=True)
+        if any(directory.glob(f"{_LIVE}*_{number}.db")) and (
+            slot := Slot.locked(directory, number)
+        ):
+            slot._remove_live_gauges()
             slot.close()
     return MultiProcessCollector(None, str(directory))
 

@@ -12,6 +12,7 @@ from hpc_sched.demo import nova_cloud  # first of all Nova: it chooses native th
 from hpc_sched.nova_glue.instances import colocated_instances, instance_applications
 from hpc_sched.nova_glue.io import circuit_breaker
 from hpc_sched.nova_glue.io import databases as nova_databases
+from hpc_sched.nova_glue.record import landed_record
 from tests import tiers
 from tests.functional import engines, population, population_rows, servers, states
 from tests.functional.clouds import SAMPLE_CONF, write_topology
@@ -44,6 +45,14 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     following = tiers.kind_of(nextitem) if nextitem is not None else None
     if running is not None and following is not tiers.kind_of(item):
         running.end()
+
+
+@pytest.fixture(autouse=True)
+def no_landing_left() -> Iterator[None]:
+    """Let no request of a test be logged later, by a thread, where another test reads the log."""
+    yield
+    with landed_record._lock:
+        landed_record._followed.clear()
 
 
 @pytest.fixture(scope="session")

@@ -239,6 +239,18 @@ def test_series_of_one_worker_after_the_other_are_bounded_together(tmp_path: Pat
     assert 0.9 * counts.MAX_SERIES < len(found) < 1.1 * counts.MAX_SERIES
 
 
+def test_a_gauge_of_a_dead_worker_is_not_that_of_the_one_with_its_slot(tmp_path: Path):
+    counts.set_to(catalogue.SHUNNED, 3.0, reason="another cell (CrossCellWeigher)")
+    slot = Slot.claim(tmp_path)
+    slot.write()
+    assert scraped(tmp_path)["hpc_sched_shunned_hosts", "another cell (CrossCellWeigher)"] == 3
+    slot.close()
+    counts.stop()
+    after = worker(tmp_path, planned=1)
+    assert ("hpc_sched_shunned_hosts", "another cell (CrossCellWeigher)") not in scraped(tmp_path)
+    after.close()
+
+
 def test_nothing_is_counted_while_metrics_are_off():
     counts.stop()
     counts.count(catalogue.LOST_LINES)
