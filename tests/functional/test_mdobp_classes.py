@@ -30,6 +30,8 @@ Boot = Callable[..., list[str]]
 
 pytestmark = cloud_mark(MDOBP)
 
+NOVAS_OWN = "SELECT instances.host, instances.uuid"
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
@@ -82,7 +84,9 @@ def scheduling(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]
         calls.clear()
         with collected() as sent:
             found = real(self, *args, **kwargs)
-        costs.append((len(sent), len(calls)))
+        # Nova itself reads the VMs of each host of which it has not heard in this scheduler yet.
+        ours = [one for one in sent if not one.text.startswith(NOVAS_OWN)]
+        costs.append((len(ours), len(calls)))
         return found
 
     def get(self, context, consumer):
@@ -154,9 +158,8 @@ def test_only_what_mdobp_places_costs_queries(cloud, boot, classes, monkeypatch)
         [found] = costs
         return found
 
-    # The first requests of a scheduler read more, as the cells.
-    for _ in range(3):
-        cost("plain")
+    # The first request of a scheduler reads the cells as well.
+    cost("plain")
     # VMs that the scheduler has not read the application of.
     stock = cost("plain")
     classes(ALL)
