@@ -152,7 +152,7 @@ class TurnedClock:
             raise HangingTestError(self._fault)
 
     def let_go(self) -> None:
-        """Do what :meth:`end` does, after a test that has failed."""
+        """Do what :meth:`end` does, also after a test that has failed."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
@@ -306,7 +306,6 @@ def turned(
     try:
         with installed(found):
             yield found
-    except BaseException:
+    finally:
         found.let_go()
-        raise
     found.end()
