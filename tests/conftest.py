@@ -41,6 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Have pytest-xdist hand out groups in our order, and draw the seed of the order once."""
+    if config.option.part and "nightly" not in tiers.SELECTIONS[config.option.tier]:
+        raise pytest.UsageError("--part names tests of the nightly tier: add --tier nightly")
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
     if hasattr(config, "workerinput"):

@@ -40,11 +40,11 @@ PARTS = {
 
 def tier_of(item: pytest.Item) -> str:
     """Return the tier of a test; UsageError names one on real computes without a mark."""
-    for mark in item.iter_markers():
+    mark = _stated(item)
+    if mark is not None:
         if mark.name == "nightly" and mark.args[0] not in PARTS:
             raise pytest.UsageError(f"{item.nodeid}: part of nightly, one of {', '.join(PARTS)}")
-        if mark.name in TIERS:
-            return mark.name
+        return mark.name
     kind = kind_of(item)
     if kind is None:
         return "ci" if "start_cloud" in getattr(item, "fixturenames", ()) else "default"
@@ -53,12 +53,20 @@ def tier_of(item: pytest.Item) -> str:
     return "ci"
 
 
+def _stated(item: pytest.Item) -> pytest.Mark | None:
+    """Return the closest mark of a tier: of a parameter, a test, a class or a module."""
+    # pytest lists the marks of a parameter behind those of its test.
+    of_parameters = getattr(item, "callspec", None)
+    marks = [*(of_parameters.marks if of_parameters else ()), *item.iter_markers()]
+    return next((getattr(mark, "mark", mark) for mark in marks if mark.name in TIERS), None)
+
+
 def is_selected(item: pytest.Item, selection: str, part: str | None) -> bool:
     """True if a test is of a tier that ``--tier`` selects, and of the part if one is named."""
     tier = tier_of(item)
-    if tier == "nightly" and part is not None:
-        [found, *_] = [mark for mark in item.iter_markers() if mark.name == "nightly"]
-        return selection in ("nightly", "all") and found.args[0] == part
+    if part is not None and tier == "nightly":
+        stated = _stated(item)
+        return stated is not None and stated.args[0] == part
     return tier in SELECTIONS[selection]
 
 

@@ -84,6 +84,9 @@ class ClaimsOnly:
         """Remove all claims and hosts."""
         wait_until(lambda: not claim_followup._followed)
         self.release()
+        if self.cloud.with_scheduler:
+            for host in self.provider_of:
+                self.cloud.scheduler.manager.host_manager._instance_info.pop(host, None)
         host_rows.remove(self.cloud, self.provider_of)
         provider_rows.remove(self.providers)
         self.provider_of.clear()

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -14,16 +13,24 @@ from nova.db.api import api as api_db
 from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models as main_models
-from placement import context as placement_context
-from placement import db_api as placement_db
-from placement.db.sqlalchemy import models as placement_models
 
 from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.io import loaded_topology
+from tests.functional import placement_state
 
 CONF = nova.conf.CONF
 
 #: Sections of nova.conf that tests set; each gets its value at the start back.
-SECTIONS = ("hpc_sched", "filter_scheduler", "scheduler", "quota", "workarounds", "compute", "pci")
+SECTIONS = (
+    "DEFAULT",
+    "hpc_sched",
+    "filter_scheduler",
+    "scheduler",
+    "quota",
+    "workarounds",
+    "compute",
+    "pci",
+)
 # Of a compute node what filters and weighers see in its HostState.
 COLUMNS = (
     "vcpus",
@@ -38,32 +45,55 @@ COLUMNS = (
     "pci_stats",
     "stats",
     "cpu_info",
+    "cpu_allocation_ratio",
+    "ram_allocation_ratio",
+    "disk_allocation_ratio",
+    "hypervisor_type",
+    "host_ip",
+    "metrics",
 )
 GROUP_MODELS = (api_models.InstanceGroupMember, api_models.InstanceGroupPolicy)
 
 
 @dataclass(frozen=True)
 class CloudState:
-    """What tests that share a cloud must leave as they found it."""
+    """What tests that share a cloud must leave as they found it.
 
-    instances: Mapping[str, tuple[str, str]]  # uuid to node and name, of all cells, cell0 too
-    allocations: Mapping[str, tuple[str, ...]]  # consumer to providers by name
-    providers: frozenset[str]  # by name
+    Flavors stay: a test names those that it means, and gets them as it describes them.
+    """
+
+    # uuid to node, name, states and flavor, of all cells, cell0 too
+    instances: Mapping[str, tuple[Any, ...]]
+    # consumer to name of the provider, resource class and amount
+    allocations: Mapping[str, tuple[tuple[str, str, int], ...]]
+    # name to inventories, traits and aggregates
+    providers: Mapping[str, tuple[Any, ...]]
     build_requests: frozenset[str]  # uuids of instances
     nodes: Mapping[str, Mapping[str, Any]]  # nodename to columns
     aggregates: Mapping[str, tuple[Any, ...]]  # name to hosts and metadata
     services: Mapping[str, tuple[Any, ...]]  # host to whether it is disabled or forced down
-    server_groups: frozenset[str]
+    host_mappings: Mapping[str, int]  # host to the id of its cell
+    server_groups: Mapping[str, tuple[str, ...]]  # uuid to members
+    topology: str  # digest of the one in use
     options: Mapping[str, Any]
 
 
 def read(cloud: NovaCloud) -> CloudState:
-    """Return what a cloud holds now. Some 10 queries."""
+    """Return what a cloud holds now. Some 15 queries."""
     instances, nodes, services = {}, {}, {}
     for session in _cells(cloud):
         found = sa.select(main_models.Instance).where(main_models.Instance.deleted == 0)
         instances.update(
-            {one.uuid: (one.node or "", one.display_name) for one in session.scalars(found)}
+            {
+                one.uuid: (
+                    one.node or "",
+                    one.display_name,
+                    one.vm_state,
+                    one.task_state,
+                    one.instance_type_id,
+                )
+                for one in session.scalars(found)
+            }
         )
         found = sa.select(main_models.ComputeNode).where(main_models.ComputeNode.deleted == 0)
         for node in session.scalars(found):
@@ -77,17 +107,24 @@ def read(cloud: NovaCloud) -> CloudState:
             one.name: (sorted(one.hosts), sorted(one.metadetails.items()))
             for one in session.scalars(sa.select(api_models.Aggregate))
         }
-        groups = frozenset(session.scalars(sa.select(api_models.InstanceGroup.uuid)))
+        groups = {
+            one.uuid: tuple(sorted(member.instance_uuid for member in one._members))
+            for one in session.scalars(sa.select(api_models.InstanceGroup))
+        }
         requests = session.scalars(sa.select(api_models.BuildRequest.instance_uuid))
+        mapping = api_models.HostMapping
+        mappings = session.execute(sa.select(mapping.host, mapping.cell_id)).all()
         return CloudState(
             instances=instances,
-            allocations=allocations(cloud),
-            providers=_providers(cloud),
+            allocations=placement_state.allocations(cloud),
+            providers=placement_state.providers(cloud),
             build_requests=frozenset(requests),
             nodes=nodes,
             aggregates=aggregates,
             services=services,
+            host_mappings={row.host: row.cell_id for row in mappings},
             server_groups=groups,
+            topology=_topology(),
             options=_options(),
         )
 
@@ -98,17 +135,16 @@ def tidy(found: CloudState) -> None:
     for name in now.keys() | found.options.keys():
         if now.get(name) != found.options.get(name):
             section, _, option = name.partition(".")
-            CONF.set_override(
-                option, found.options[name], None if section == "DEFAULT" else section
-            )
+            group = None if section == "DEFAULT" else section
+            CONF.set_override(option, found.options[name], group)
     with api_db.context_manager.writer.using(nova_context.get_admin_context()) as session:
-        group = api_models.InstanceGroup
-        new = session.execute(sa.select(group.id, group.uuid)).all()
+        groups = api_models.InstanceGroup
+        new = session.execute(sa.select(groups.id, groups.uuid)).all()
         ids = [row.id for row in new if row.uuid not in found.server_groups]
         if ids:
             for model in GROUP_MODELS:
                 session.execute(sa.delete(model).where(model.group_id.in_(ids)))
-            session.execute(sa.delete(group).where(group.id.in_(ids)))
+            session.execute(sa.delete(groups).where(groups.id.in_(ids)))
 
 
 def difference(before: CloudState, after: CloudState) -> list[str]:
@@ -143,30 +179,9 @@ def _cells(cloud: NovaCloud) -> Iterator[Any]:
             yield session
 
 
-def allocations(cloud: NovaCloud) -> dict[str, tuple[str, ...]]:
-    """Return the providers by name on which each consumer holds something. One query."""
-    allocation, provider = placement_models.Allocation, placement_models.ResourceProvider
-    query = sa.select(allocation.consumer_id, provider.name).join(
-        provider, provider.id == allocation.resource_provider_id
-    )
-    with _placement(cloud) as session:
-        found: dict[str, set[str]] = {}
-        for consumer, name in session.execute(query):
-            found.setdefault(consumer, set()).add(name)
-    return {consumer: tuple(sorted(names)) for consumer, names in found.items()}
-
-
-def _providers(cloud: NovaCloud) -> frozenset[str]:
-    with _placement(cloud) as session:
-        return frozenset(session.scalars(sa.select(placement_models.ResourceProvider.name)))
-
-
-def _placement(cloud: NovaCloud) -> AbstractContextManager[Any]:
-    context = placement_context.RequestContext(config=cloud.placement_fixture.conf_fixture.conf)
-    reader: AbstractContextManager[Any] = placement_db.placement_context_manager.reader.using(
-        context
-    )
-    return reader
+def _topology() -> str:
+    loaded = loaded_topology._loaded
+    return loaded.fabric.digest if loaded else ""
 
 
 def _options() -> dict[str, Any]:
@@ -178,6 +193,8 @@ def _options() -> dict[str, Any]:
 
 
 def _section(section: str) -> dict[str, Any]:
+    if section == "DEFAULT":
+        return {name: CONF[name] for name in CONF if name not in CONF._groups}
     group = getattr(CONF, section)
     return {name: group[name] for name in group}
 
@@ -185,9 +202,11 @@ def _section(section: str) -> dict[str, Any]:
 def drawing(tree: Mapping[str, Any], state: CloudState) -> str:
     """Return the tree with the VMs and the number of consumers in Placement of each host."""
     on: dict[str, list[str]] = {}
-    for uuid, (node, name) in state.instances.items():
+    for uuid, (node, name, *_) in state.instances.items():
         on.setdefault(node, []).append(f"{name} {uuid[:8]}")
-    held = Counter(host for hosts in state.allocations.values() for host in hosts)
+    held = Counter(
+        host for has in state.allocations.values() for host in {name for name, _, _ in has}
+    )
 
     def lines(below: Any, indent: str) -> Iterator[str]:
         if isinstance(below, Mapping):

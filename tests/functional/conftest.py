@@ -9,12 +9,9 @@ import pytest
 
 from hpc_sched import conf
 from hpc_sched.demo import nova_cloud  # first of all Nova: it chooses native threads
-from hpc_sched.nova_glue.instances import colocated_instances, instance_applications
-from hpc_sched.nova_glue.io import circuit_breaker
-from hpc_sched.nova_glue.io import databases as nova_databases
 from hpc_sched.nova_glue.record import landed_record
 from tests import tiers
-from tests.functional import engines, population, population_rows, servers, states
+from tests.functional import engines, faults, population, population_rows, servers, states
 from tests.functional.clouds import SAMPLE_CONF, write_topology
 from tests.functional.database_reads import Cloud
 from tests.functional.pods import write_fabric
@@ -107,8 +104,7 @@ def start_cloud(
     def stop() -> None:
         while running:
             running.pop().doCleanups()
-        nova_databases.known_cells = ()
-        colocated_instances.reads.last = None
+        faults.start_afresh()
 
     def start(
         leaves: dict[str, list[str]] | Path | None = None,
@@ -221,7 +217,4 @@ def databases(populated: Cloud) -> Iterator[Cloud]:
     finally:
         CONF.clear_override("in_flight_lookups", "hpc_sched")
         CONF.clear_override("cell_timeout", "hpc_sched")
-        instance_applications.cache = instance_applications.ApplicationCache()
-        circuit_breaker.breakers.clear()
-        nova_databases.known_cells = ()
-        colocated_instances.reads.last = None
+        faults.start_afresh()

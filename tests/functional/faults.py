@@ -24,7 +24,7 @@ from oslo_db.sqlalchemy import enginefacade
 
 from hpc_sched import clock
 from hpc_sched.demo.nova_cloud import NovaCloud
-from hpc_sched.nova_glue.instances import colocated_instances
+from hpc_sched.nova_glue.instances import colocated_instances, instance_applications
 from hpc_sched.nova_glue.io import circuit_breaker, databases
 from tests.functional.statements import Statement, each
 from tests.turned_clock import TurnedClock, turned
@@ -305,11 +305,17 @@ def said(caplog: pytest.LogCaptureFixture, level: int = logging.WARNING) -> list
 
 
 def forget() -> None:
-    """Trust all sources again, as a scheduler that has just started."""
+    """Trust all sources again, and read at once; what is known of VMs stays."""
     wait_until(lambda: not reads_under_way())
     circuit_breaker.breakers.clear()
     databases.known_cells = ()
     colocated_instances.reads.last = None
+
+
+def start_afresh() -> None:
+    """Know nothing of any cloud, as a scheduler that has just started."""
+    forget()
+    instance_applications.cache = instance_applications.ApplicationCache()
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 120) -> None:

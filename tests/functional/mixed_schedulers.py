@@ -26,9 +26,9 @@ from tests.functional.claims import ClaimsOnly, claims_on, request
 from tests.functional.clouds import SAMPLE_CONF, leaves_used, write_topology
 from tests.functional.database_files import write_conf
 from tests.functional.outcomes import Outcome
+from tests.functional.placement_state import held
 from tests.functional.scheduler_processes import Scheduler, add_group, served, started
 from tests.functional.states import read_decisions, wishing
-from tests.functional.truth import held
 
 LEAVES = {"leaf1": ["n1", "n2", "n3", "n4"], "leaf2": ["n5", "n6", "n7", "n8"]}
 # n4 and n5 are under the other leaf.

@@ -123,9 +123,9 @@ class Held:
     provider: str  # uuid
     resource_class: str
     amount: int
-    project: str
-    user: str
-    generation: int  # of the consumer
+    project: str | None  # None: Placement has no such consumer
+    user: str | None
+    generation: int | None  # of the consumer
 
 
 def held(consumers: Iterable[str]) -> list[Held]:
@@ -143,9 +143,9 @@ def held(consumers: Iterable[str]) -> list[Held]:
         )
         .join(provider, provider.id == allocation.resource_provider_id)
         .join(models.ResourceClass, models.ResourceClass.id == allocation.resource_class_id)
-        .join(consumer, consumer.uuid == allocation.consumer_id)
-        .join(models.Project, models.Project.id == consumer.project_id)
-        .join(models.User, models.User.id == consumer.user_id)
+        .outerjoin(consumer, consumer.uuid == allocation.consumer_id)
+        .outerjoin(models.Project, models.Project.id == consumer.project_id)
+        .outerjoin(models.User, models.User.id == consumer.user_id)
         .where(allocation.consumer_id.in_(list(consumers)))
     )
     with db_api.get_placement_engine().begin() as connection:

@@ -19,12 +19,9 @@ from nova import context as nova_context
 
 from hpc_sched import conf
 from hpc_sched.demo.nova_cloud import read_options
-from hpc_sched.nova_glue.instances import colocated_instances
-from hpc_sched.nova_glue.io import databases as nova_databases
 from hpc_sched.nova_glue.request import claim_followup
-from tests.functional import cloud_state
+from tests.functional import cloud_state, faults
 from tests.functional.clouds import SAMPLE_CONF
-from tests.functional.faults import wait_until
 from tests.functional.request_log import RequestLog
 from tests.functional.tested_cloud import BUSY_MACHINE, TestedCloud
 from tests.functional.thin_cloud import ThinCloud
@@ -142,7 +139,21 @@ class RunningCloud:
             yield cloud
         finally:
             logging.getLogger().removeHandler(self.log)
-        wait_until(lambda: not claim_followup._followed)
+        try:
+            left = self._left(kind, cloud, found)
+        except BaseException:
+            # What cannot be checked is not handed on.
+            self.end()
+            raise
+        if left:
+            self.end()
+            pytest.fail("the test has changed the cloud that it shares:\n" + "\n".join(left))
+
+    @staticmethod
+    def _left(kind: CloudKind, cloud: TestedCloud, found: cloud_state.CloudState) -> list[str]:
+        """Undo what a test may leave; return a line for each other thing that it has left."""
+        faults.wait_until(lambda: not claim_followup._followed)
+        faults.start_afresh()
         cloud_state.tidy(found)
         left = cloud_state.difference(found, cloud_state.read(cloud))
         deadline = time.monotonic() + SETTLES * kind.is_real
@@ -152,9 +163,7 @@ class RunningCloud:
             for compute in getattr(cloud, "computes", {}).values():
                 compute.manager.update_available_resource(nova_context.get_admin_context())
             left = cloud_state.difference(found, cloud_state.read(cloud))
-        if left:
-            self.end()
-            pytest.fail("the test has changed the cloud that it shares:\n" + "\n".join(left))
+        return left
 
     def shown(self) -> list[tuple[str, str]]:
         """Return title and text of what a failure should show: the hosts, and the last request."""
@@ -173,5 +182,4 @@ class RunningCloud:
             self._cloud = self._kind = self._found = None
             gc.collect()
             conf.register_opts(CONF)
-        nova_databases.known_cells = ()
-        colocated_instances.reads.last = None
+        faults.start_afresh()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from tests.functional import cloud_state
+from tests.functional import placement_state
 from tests.functional.cloud_kinds import CASE_STUDY, SHARING
 from tests.functional.shared_clouds import cloud_mark
 from tests.functional.thin_cloud import ThinCloud
@@ -60,14 +60,14 @@ def ask(cloud: NovaCloud, running: dict[str, list[str]]) -> Callable[[str], dict
     """Send the request of an application; return its VMs per host, or why it was refused."""
 
     def ask_(name: str) -> dict[str, int] | str:
-        before = cloud_state.allocations(cloud)
+        before = placement_state.allocations(cloud)
         servers = cloud.boot(name, count=APPLICATIONS[name][0], name=name)
         running.setdefault(name, []).extend(servers)
         hosts = cloud.hosts_of(servers)
         if hosts:
             assert len(hosts) == len(servers)
             return dict(sorted(Counter(hosts.values()).items()))
-        assert cloud_state.allocations(cloud) == before
+        assert placement_state.allocations(cloud) == before
         return cloud.api.get_server(servers[0])["fault"]["message"]
 
     return ask_

@@ -17,7 +17,6 @@ import pytest
 from oslo_utils import uuidutils
 
 from hpc_sched.filters.colocation import ColocationFilter
-from hpc_sched.nova_glue.instances import instance_applications
 from tests.functional import faults, outcomes, rows
 from tests.functional.claims import ClaimsOnly, request
 from tests.functional.cloud_kinds import EMPTY
@@ -86,8 +85,7 @@ def taken() -> list[float]:
 def test_no_vm_of_others_joins_them(claims, work, taken, is_cold: bool, run: int):
     if is_cold:
         # As a scheduler that has just started.
-        faults.forget()
-        instance_applications.cache = instance_applications.ApplicationCache()
+        faults.start_afresh()
     found = burst(claims)
     waited = max(outcome.waited for outcome in found)
     print(f"{seconds_of(found):.2f} s, {waited:.2f} s for reads; without them {work:.2f} s")

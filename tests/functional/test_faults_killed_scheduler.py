@@ -33,6 +33,7 @@ from tests.functional import build_requests, rows
 from tests.functional.claims import ClaimsOnly, claims_on, request
 from tests.functional.cloud_kinds import EMPTY
 from tests.functional.clouds import ROOT, write_topology
+from tests.functional.placement_state import held
 from tests.functional.scheduler_processes import (
     Scheduler,
     add_group,
@@ -43,7 +44,6 @@ from tests.functional.scheduler_processes import (
 from tests.functional.shared_clouds import cloud_mark
 from tests.functional.states import wishing
 from tests.functional.tested_cloud import TestedCloud
-from tests.functional.truth import held
 
 pytestmark = [needs_files, cloud_mark(EMPTY)]
 

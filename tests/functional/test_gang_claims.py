@@ -19,10 +19,10 @@ from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.request import claim_followup, gang_claiming
-from tests.functional import cloud_state
 from tests.functional.cloud_kinds import FOUR_BY_EIGHT
 from tests.functional.clouds import four_by_eight, leaves_used
 from tests.functional.faults import wait_until
+from tests.functional.placement_state import held
 from tests.functional.shared_clouds import cloud_mark
 from tests.functional.tested_cloud import TestedCloud
 from tests.turned_clock import StandingClock, installed
@@ -58,11 +58,6 @@ def sent(monkeypatch) -> list[tuple[int, str]]:
 
     monkeypatch.setattr(allocations, "write", write)
     return found
-
-
-def held(cloud: NovaCloud) -> dict[str, list[str]]:
-    """Return the hosts on which each consumer has allocations. One query."""
-    return {consumer: list(on) for consumer, on in cloud_state.allocations(cloud).items()}
 
 
 def expect_exact(cloud: NovaCloud, hosts: dict[str, str]) -> None:

@@ -36,8 +36,7 @@ pytestmark = cloud_mark(EMPTY)
 @pytest.fixture
 def cloud(shared_cloud: TestedCloud) -> Iterator[TestedCloud]:
     shared_cloud.flags(cell_timeout=BUSY_MACHINE, group="hpc_sched")
-    instance_applications.cache = instance_applications.ApplicationCache()
-    faults.forget()
+    faults.start_afresh()
     yield shared_cloud
     rows.clear(shared_cloud)
 

@@ -20,9 +20,9 @@ from tests.functional.claims import ClaimsOnly
 from tests.functional.clouds import write_topology
 from tests.functional.database_files import write_conf
 from tests.functional.mixed_schedulers import LEAVES, ORDER, Mixed, MixedScheduler
+from tests.functional.placement_state import held
 from tests.functional.scheduler_processes import needs_files, served
 from tests.functional.states import read_decisions
-from tests.functional.truth import held
 from tests.functional.worker_processes import (
     Worker,
     Workers,

@@ -7,9 +7,10 @@ from nova.scheduler.filters import compute_filter
 
 from hpc_sched.nova_glue.request import claim_followup
 from tests.functional.faults import wait_until
+from tests.functional.placement_state import held
 from tests.functional.shared_clouds import CloudKind, cloud_mark
 from tests.functional.tested_cloud import TestedCloud
-from tests.functional.truth import believed, held, nodes, true_members
+from tests.functional.truth import believed, nodes, true_members
 
 # leaf1: a1 a2 (cell1), b1 b2 (cell2)      leaf2: a3 (cell1), b3 (cell2)
 LEAVES = {"leaf1": ["a1", "a2", "b1", "b2"], "leaf2": ["a3", "b3"]}

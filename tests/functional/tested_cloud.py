@@ -61,7 +61,7 @@ class TestedCloud(NovaCloud):
     def flavor(self, name: str, **said: Any) -> str:
         """Create a flavor, unless there is an equal one, in place of one that differs."""
         if self._flavors.get(name, said) != said:
-            self.api.delete_flavor(name)
+            self.delete_flavor(name)
         if self._flavors.get(name) != said:
             super().flavor(name, **said)
             self._flavors[name] = said

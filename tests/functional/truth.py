@@ -54,19 +54,6 @@ def true_members(cloud: NovaCloud, group: str, without: str | None = None) -> Co
     return members
 
 
-def held(cloud: NovaCloud) -> dict[str, list[str]]:
-    """Return the hosts on which each consumer has allocations, by Placement's API."""
-    found: dict[str, list[str]] = {}
-    listed = cloud.placement.get("/resource_providers", version="1.14").body
-    for provider in listed["resource_providers"]:
-        answer = cloud.placement.get(
-            f"/resource_providers/{provider['uuid']}/allocations", version="1.36"
-        )
-        for consumer in answer.body["allocations"]:
-            found.setdefault(consumer, []).append(provider["name"])
-    return found
-
-
 def nodes(group: group_members.GroupMembership) -> Counter[str]:
     """Return the believed members per node."""
     counts: Counter[str] = Counter()

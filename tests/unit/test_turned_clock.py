@@ -140,6 +140,34 @@ def test_a_test_fails_too_if_its_time_passes_without_an_end(monkeypatch):
     is_over.set()
 
 
+def test_a_thread_of_the_process_outlives_a_test_that_hangs(monkeypatch):
+    monkeypatch.setattr(module, "GUARD", 0.2)
+    begun, ended, is_over = threading.Event(), threading.Event(), threading.Event()
+    outcome: list[object] = []
+
+    def wait() -> None:
+        begun.wait()
+        outcome.append(clock.current.wait_for_event(is_over))
+
+    bystander = threading.Thread(target=wait)
+    bystander.start()
+
+    def hang() -> None:
+        with turned() as turned_clock:
+            begun.set()
+            while bystander not in turned_clock._waits:
+                time.sleep(0.001)
+            turned_clock.started(ended.wait)
+            turned_clock.sleep(1)
+
+    with pytest.raises(HangingTestError):
+        hang()
+    ended.set()
+    is_over.set()
+    bystander.join(60)
+    assert outcome == [True]
+
+
 def test_what_still_waits_at_the_end_goes_on_by_the_clock_of_the_system():
     with turned() as turned_clock:
         waiting = turned_clock.started(turned_clock.wait_for_event, threading.Event(), 0.1)

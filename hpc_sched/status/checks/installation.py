@@ -10,6 +10,7 @@ from oslo_upgradecheck.upgradecheck import Result
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
+from hpc_sched import extensions
 from hpc_sched.status.finding import failure, good, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 
@@ -56,7 +57,7 @@ def check_validators(
     _cloud: InspectedCloud, group: str = "nova.api.extra_spec_validators"
 ) -> Iterator[Result]:
     """Return whether nova-api, if it runs here, validates ``hpc:`` extra specs by entry point."""
-    points = importlib.metadata.entry_points(group=group, name=NAME)
+    points = extensions.points(group).select(name=NAME)
     if not points:
         yield warning(
             f"There is no entry point {NAME} in {group}: nova-api here lets misspelt hpc: "
