@@ -206,10 +206,9 @@ class Slot:
 
 def collector(directory: Path) -> MultiProcessCollector:
     """Return what merges the metrics of all workers; gauges of dead ones are removed before."""
+    with_gauges = {path.stem.rpartition("_")[2] for path in directory.glob(f"{_LIVE}*_*.db")}
     for number in _slots(directory):
-        if any(directory.glob(f"{_LIVE}*_{number}.db")) and (
-            slot := Slot.locked(directory, number)
-        ):
+        if str(number) in with_gauges and (slot := Slot.locked(directory, number)):
             slot._remove_live_gauges()
             slot.close()
     return MultiProcessCollector(None, str(directory))

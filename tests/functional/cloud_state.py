@@ -74,7 +74,7 @@ class CloudState:
     services: Mapping[str, tuple[Any, ...]]  # host to whether it is disabled or forced down
     host_mappings: Mapping[str, int]  # host to the id of its cell
     server_groups: Mapping[str, tuple[str, ...]]  # uuid to members
-    topology: str  # digest of the one in use
+    topology: Mapping[str, str]  # digest of the one in use, where the kind of cloud has one
     options: Mapping[str, Any]
 
 
@@ -124,7 +124,7 @@ def read(cloud: NovaCloud) -> CloudState:
             services=services,
             host_mappings={row.host: row.cell_id for row in mappings},
             server_groups=groups,
-            topology=_topology(),
+            topology=_topology(cloud),
             options=_options(),
         )
 
@@ -179,9 +179,9 @@ def _cells(cloud: NovaCloud) -> Iterator[Any]:
             yield session
 
 
-def _topology() -> str:
+def _topology(cloud: NovaCloud) -> dict[str, str]:
     loaded = loaded_topology._loaded
-    return loaded.fabric.digest if loaded else ""
+    return {"digest": loaded.fabric.digest} if loaded and cloud.options else {}
 
 
 def _options() -> dict[str, Any]:
