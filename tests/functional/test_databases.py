@@ -78,6 +78,7 @@ def test_what_is_too_much_to_be_listed_is_read_without_a_list(databases: Cloud, 
     assert longest < 40
 
 
+@pytest.mark.nightly("databases", "it measures")
 def test_times_of_all_reads(databases: Cloud, record_property):
     engine = databases.databases.engine
     for name, read in READS.items():
