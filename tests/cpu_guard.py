@@ -1,7 +1,7 @@
 """A guard against what would not end: no measurement.
 
-For work within one call of a built-in function, such as a search by a regular expression, of which
-no steps can be counted: on the input of such a test, what is not linear takes hours.
+For work of which no steps can be counted, such as a search by a regular expression within one call:
+on the input of such a test, what is not linear takes hours.
 """
 
 import signal
@@ -13,17 +13,24 @@ from types import FrameType
 MOST = 60.0
 
 
+class TooLong(BaseException):  # what is tested may catch any Exception
+    """A block has not ended."""
+
+
 @contextmanager
-def ends() -> Iterator[None]:
-    """Raise an AssertionError if a block takes a minute of processor time; in the main thread."""
+def ends(seconds: float = MOST) -> Iterator[None]:
+    """Raise TooLong in a block that takes more processor time; in the main thread.
+
+    A call into C is interrupted at its end, or where it looks for signals itself.
+    """
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        raise AssertionError(f"not at its end after {MOST:g} s of processor time")
+        raise TooLong(f"not at its end after {seconds:g} s of processor time")
 
-    before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, MOST)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-        signal.signal(signal.SIGVTALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)

@@ -6,13 +6,11 @@ fails is written to a file that the failure names; the same seed and number give
 
 import os
 import resource
-import signal
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -20,6 +18,7 @@ from hpc_sched import exceptions
 from hpc_sched.topology import Topology, hostlist
 from hpc_sched.topology.readers import name_map, topology_driver
 from hpc_sched.topology.readers.text_driver import Text, TextDriver
+from tests import cpu_guard
 from tests.fuzz import corpus
 from tests.fuzz.corpus import Corpus
 from tests.fuzz.mutation import mutated
@@ -37,10 +36,6 @@ MOST_PROBLEMS = 128
 MOST_TEXT = 200_000
 
 Parser = Callable[[bytes], object]
-
-
-class TooLong(BaseException):
-    """An input exceeded its time; no parser catches this."""
 
 
 def text_drivers() -> Iterator[tuple[str, TextDriver]]:
@@ -82,26 +77,10 @@ def bounded_memory() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-@contextmanager
-def bounded_time() -> Iterator[None]:
-    """Raise TooLong in what takes too long; sees the end of a call into C only."""
-
-    def ring(_signal: int, _frame: FrameType | None) -> None:
-        raise TooLong
-
-    before = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
 def outcome(parse: Parser, text: bytes) -> str:
     """Return the kind of a parser's answer in one word, or its fault."""
     try:
-        with bounded_time():
+        with cpu_guard.ends(MOST_SECONDS):
             parse(text)
     except exceptions.TopologyError as error:
         if not error.problems or not all(isinstance(each, str) for each in error.problems):
@@ -109,7 +88,7 @@ def outcome(parse: Parser, text: bytes) -> str:
         if len(error.problems) > MOST_PROBLEMS or sum(map(len, error.problems)) > MOST_TEXT:
             return f"too long an error: {len(error.problems)} problems"
         return "refused" if str(error).startswith("fuzz:") else f"a text without place: {error}"
-    except TooLong:
+    except cpu_guard.TooLong:
         return f"no end within {MOST_SECONDS:g} s"
     except Exception as error:
         return f"{type(error).__name__}: {error}"

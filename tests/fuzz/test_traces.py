@@ -14,9 +14,10 @@ import pytest
 from hpc_sched.exceptions import TraceError
 from hpc_sched.sim.jobs import swf
 from hpc_sched.sim.jobs.swf import TraceStatistics
+from tests import cpu_guard
 from tests.fuzz.corpus import SWF
 from tests.fuzz.mutation import mutated
-from tests.fuzz.test_parsers import COUNT, SEED, bounded_memory, bounded_time
+from tests.fuzz.test_parsers import COUNT, MOST_SECONDS, SEED, bounded_memory
 
 
 def outcome(path: Path) -> str:
@@ -24,7 +25,7 @@ def outcome(path: Path) -> str:
     counts = TraceStatistics()
     records = []
     try:
-        with bounded_time():
+        with cpu_guard.ends(MOST_SECONDS):
             records.extend(swf.read(path, statistics=counts))
     except TraceError as error:
         return "refused" if str(error).startswith(f"{path}:") else f"an error: {error}"
