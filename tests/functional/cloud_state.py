@@ -153,11 +153,19 @@ def difference(before: CloudState, after: CloudState) -> list[str]:
     for field in fields(CloudState):
         old, new = (_items(getattr(state, field.name)) for state in (before, after))
         lines += [
-            f"{field.name}: {name}: {old.get(name, 'not there')} -> {new.get(name, 'not there')}"
+            f"{field.name}: {name}: {_change(old.get(name), new.get(name))}"
             for name in sorted(old.keys() | new.keys())
             if old.get(name) != new.get(name)
         ]
     return lines
+
+
+def _change(old: Any, new: Any) -> str:
+    if isinstance(old, tuple) and isinstance(new, tuple):
+        old, new = (
+            [one for one in found if one not in other] for found, other in ((old, new), (new, old))
+        )
+    return f"{old} -> {new}"  # None: not there
 
 
 def _items(found: Any) -> Mapping[str, Any]:
