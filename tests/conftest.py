@@ -43,6 +43,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Have pytest-xdist hand out groups in our order, and draw the seed of the order once."""
     if config.option.part and "nightly" not in tiers.SELECTIONS[config.option.tier]:
         raise pytest.UsageError("--part names tests of the nightly tier: add --tier nightly")
+    # As it is in a terminal, for the programs that tests interrupt: a shell ignores it for what it
+    # runs in the background.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
     if hasattr(config, "workerinput"):

@@ -1,10 +1,11 @@
 """The choice of tests and their processes, see :mod:`tests.tiers`."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 
-from tests import tiers
+from tests import conftest, tiers
 
 
 @pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="one process has one group")
@@ -19,6 +20,16 @@ def test_a_test_without_a_cloud_is_of_the_default_tier(request: pytest.FixtureRe
 @pytest.mark.ci
 def test_a_mark_counts_before_what_a_test_needs(request: pytest.FixtureRequest):
     assert tiers.tier_of(request.node) == "ci"
+
+
+@pytest.mark.default
+@pytest.mark.parametrize(
+    "tier", ["default", pytest.param("ci", marks=pytest.mark.ci)], ids=["of the test", "its own"]
+)
+def test_the_mark_of_a_parameter_counts_before_that_of_its_test(
+    request: pytest.FixtureRequest, tier: str
+) -> None:
+    assert tiers.tier_of(request.node) == tier
 
 
 @pytest.mark.parametrize(
@@ -36,3 +47,10 @@ def test_an_unknown_part_is_an_error_that_names_the_test_and_the_parts(request):
     request.node.add_marker(pytest.mark.nightly("move", "misspelt"), append=False)
     with pytest.raises(pytest.UsageError, match=r"test_tiers.*one of moves, streams"):
         tiers.tier_of(request.node)
+
+
+@pytest.mark.parametrize("tier", ["default", "ci", "ci-only"])
+def test_a_part_of_the_nightly_tests_is_refused_where_none_of_them_runs(tier: str) -> None:
+    option = SimpleNamespace(part="moves", tier=tier, order_seed=None)
+    with pytest.raises(pytest.UsageError, match="--tier nightly"):
+        conftest.pytest_configure(SimpleNamespace(option=option))  # type: ignore[arg-type]

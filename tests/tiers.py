@@ -66,7 +66,8 @@ def is_selected(item: pytest.Item, selection: str, part: str | None) -> bool:
     tier = tier_of(item)
     if part is not None and tier == "nightly":
         stated = _stated(item)
-        return stated is not None and stated.args[0] == part
+        if stated is None or stated.args[0] != part:
+            return False
     return tier in SELECTIONS[selection]
 
 
