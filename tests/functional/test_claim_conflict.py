@@ -7,7 +7,9 @@ are in test_faults_two_schedulers.py and tests/contention. The fabric is that of
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from unittest import mock
 
 import pytest
 from nova import objects
@@ -18,12 +20,13 @@ from hpc_sched.filters import rack_capacity
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
-from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.instances import group_members, request_instances
 from hpc_sched.nova_glue.instances.group_members import GroupMembership
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Owner, Written
 from hpc_sched.nova_glue.request import claim_conflict, gang_claiming, served_requests
 from hpc_sched.nova_glue.request.group_state import GroupState
+from hpc_sched.nova_glue.request.group_turns import GroupTurn
 from tests.functional.pods import hosts_below, names, states_of
 from tests.functional.states import States, claims_succeed, offered, run, spec, wishing
 
@@ -174,11 +177,23 @@ def claim(group, monkeypatch) -> Callable[..., tuple[GroupState, Plan | Rejectio
     """Return what has a VM claimed beside vm9 of its group, of which nothing is known yet."""
 
     def claim_(
-        found: GroupMembership, answers: Collection[Answer], **wishes: object
+        *found: GroupMembership,
+        answers: Collection[Answer] = (),
+        unread: BaseException | None = None,
+        has_room: bool = True,
+        **wishes: object,
     ) -> tuple[GroupState, Plan | Rejection]:
-        """``found``: what is read later; ``answers``: of Placement to each claim."""
+        """Claim.
+
+        ``found``: what is read later, the last one again and again; ``answers``: of Placement to
+        each claim; ``unread``: why the VMs of the request cannot be read; ``has_room``: whether
+        rooms can be read again.
+        """
         group(queue=[OWN, "vm9"], left=1)
         claims_succeed(monkeypatch, [OWN])
+        if unread is not None:
+            monkeypatch.setattr(request_instances, "read", mock.Mock(side_effect=unread))
+        looks = itertools.chain(found, itertools.repeat(found[-1]))
         written = iter(answers)
         monkeypatch.setattr(allocations, "write", lambda *_: Written(next(written)))
         # Two VMs go to leaf1; n06 is the only place beside n05.
@@ -187,8 +202,9 @@ def claim(group, monkeypatch) -> Callable[..., tuple[GroupState, Plan | Rejectio
         )
         request, state = asked(states, **wishes)
         state.observe(OWN)
-        monkeypatch.setattr(group_members, "read", lambda *_: found)
-        monkeypatch.setattr(state.rooms, "refresh", lambda *_: True)
+        monkeypatch.setattr(group_members, "read", lambda *_: next(looks))
+        monkeypatch.setattr(state.rooms, "refresh", lambda *_: has_room)
+        monkeypatch.setattr(claim_conflict, "FIRST_PAUSE", 0.0)
         positions = state.positions(states)
         first = state.decide(state.group_request(positions))
         return state, gang_claiming.claim(state, request, positions, first)
@@ -198,18 +214,54 @@ def claim(group, monkeypatch) -> Callable[..., tuple[GroupState, Plan | Rejectio
 
 def test_places_that_others_of_the_group_have_taken_are_found_to_be_theirs(claim):
     answers = [Answer.NO_ROOM, Answer.DONE]
-    state, answer = claim(membership({"vm9": "n05"}), answers, prefer="leaf")
+    state, answer = claim(membership({"vm9": "n05"}), answers=answers, prefer="leaf")
     assert isinstance(answer, Plan)
     assert claimed_host(state) == "n06"
 
 
 def test_the_plan_that_is_logged_is_the_one_that_is_claimed(claim):
     """n06 would be better, but the claim keeps all constraints."""
-    state, answer = claim(membership({"vm9": "n05"}), [Answer.DONE], require="pod")
+    state, answer = claim(membership({"vm9": "n05"}), answers=[Answer.DONE], require="pod")
     assert isinstance(answer, Plan)
     assert claimed_host(state) in hosts_below("leaf1")
     assert dict(answer.hosts) == {claimed_host(state): 1}
     assert state.decide(state.group_request()) is answer
+
+
+def test_a_request_that_waited_for_its_turn_is_planned_beside_what_the_others_claimed(
+    claim, monkeypatch
+):
+    @contextmanager
+    def taken(_turn: object, _uuid: str) -> Iterator[bool]:
+        yield True
+
+    monkeypatch.setattr(GroupTurn, "taken", taken)
+    state, answer = claim(membership({"vm9": "n05"}), answers=[Answer.DONE], require="leaf")
+    assert isinstance(answer, Plan)
+    assert claimed_host(state) == "n06"
+
+
+def test_a_request_claims_again_once_the_others_have_moved(claim):
+    """Two of its group are in different leaves after its claim was refused; then they move."""
+    apart, beside = membership({"vm1": "n01", "vm9": "n05"}), membership({"vm9": "n05"})
+    answers = [Answer.NO_ROOM, Answer.DONE]
+    state, answer = claim(apart, beside, answers=answers, require="leaf")
+    assert isinstance(answer, Plan)
+    assert claimed_host(state) == "n06"
+
+
+def test_a_plan_that_cannot_be_claimed_is_nova_s_where_no_room_can_be_read_again(claim):
+    state, answer = claim(membership(), answers=[Answer.NO_ROOM], has_room=False)
+    assert isinstance(answer, Plan)
+    assert state.claimed_place is None
+
+
+def test_a_request_whose_vms_cannot_be_read_is_claimed_vm_by_vm(claim, caplog):
+    state, answer = claim(membership(), unread=OSError("no route to host"))
+    assert isinstance(answer, Plan)
+    assert state.gang is None
+    assert "is not claimed at once" in caplog.text
+    assert "no route to host" in caplog.text
 
 
 @pytest.fixture

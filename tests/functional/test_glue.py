@@ -31,7 +31,16 @@ from hpc_sched.nova_glue.room import host_state_room
 from hpc_sched.weighers import bunch
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.clouds import four_by_eight, write_topology
-from tests.functional.states import configured, host_state, place, queue_of, run, spec, weigh
+from tests.functional.states import (
+    configured,
+    host_state,
+    place,
+    queue_of,
+    run,
+    spec,
+    weigh,
+    wishing,
+)
 
 CONF = nova.conf.CONF
 LEAVES = four_by_eight()
@@ -46,6 +55,30 @@ def options(tmp_path) -> Iterator[None]:
 
 def from_spec(request: objects.RequestSpec) -> request_spec.RequestedGroup | None:
     return request_spec.from_spec(request, loaded_topology.current().topology.levels)
+
+
+@pytest.mark.parametrize(
+    ("relax", "host", "is_relaxed"),
+    [
+        ("never", "n02", False),
+        ("named_host", None, False),
+        ("named_host", "n02", True),
+        ("always", None, True),
+    ],
+)
+def test_the_guarantees_of_a_move_are_preferences_where_relax_moves_says_so(
+    relax, host, is_relaxed
+):
+    CONF.set_override("relax_moves", relax, "hpc_sched")
+    request = spec(extra_specs=wishing(require="leaf"))
+    levels = loaded_topology.current().topology.levels
+    assert request_spec.hpc_specs_of(request, levels).constraints.require == "leaf"
+    where = objects.Destination(cell=objects.CellMapping(uuid=uuids.cell1))
+    if host is not None:
+        where.host = host
+    request.requested_destination = where
+    found = request_spec.hpc_specs_of(request, levels).constraints
+    assert (found.require, found.prefer) == ((None, "leaf") if is_relaxed else ("leaf", None))
 
 
 def all_hosts() -> list[host_manager.HostState]:

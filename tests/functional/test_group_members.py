@@ -1,13 +1,14 @@
 """Which VMs of a group are looked up in Placement because they may be in flight."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 import pytest
 
 from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances import group_members, member_records
+from hpc_sched.nova_glue.instances import group_members, in_flight_instances, member_records
 from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult
-from hpc_sched.nova_glue.instances.member_records import ApiMember
+from hpc_sched.nova_glue.instances.member_records import ApiMember, CellMember
 from hpc_sched.nova_glue.io import databases
 from tests.functional.states import spec
 
@@ -51,3 +52,36 @@ def test_vms_that_may_be_of_another_request_are_looked_up(
     monkeypatch, uuids: list[str], expected: set[str]
 ):
     assert looked_up(monkeypatch, uuids, count=3) == expected
+
+
+def test_members_that_leave_a_dead_host_hold_the_one_that_moves_where_they_are_claimed(monkeypatch):
+    """``b`` is claimed on a host that is down as well: it follows the one that moves."""
+    members = [ApiMember(uuid, 1, None) for uuid in ("a", "b", "own")]
+    leaving = [CellMember(uuid, "n01", "n01", False, True, True) for uuid in ("a", "b")]
+    claimed = {"a": ("n05", "n05"), "b": ("n06", "n06")}
+    monkeypatch.setattr(member_records, "api_members", lambda *_: members)
+    monkeypatch.setattr(member_records, "cell_members", lambda *_: databases.CellAnswers(leaving))
+    monkeypatch.setattr(in_flight_instances, "places_of", lambda *_: LookupResult(claimed))
+    monkeypatch.setattr(member_records, "down_hosts", lambda *_: databases.CellAnswers(["n06"]))
+    request = request_spec.from_spec(spec(uuid="own"), ["leaf"])
+    assert request is not None
+    found = group_members.read(request, (), lambda *_: LookupResult({}))
+    assert found.is_move
+    assert found.members == Counter({("n05", "n05"): 1})
+    assert found.queue == ("b", "own")
+    assert found.leaving == Counter({("n01", "n01"): 1})
+
+
+def test_without_the_api_database_members_are_those_that_the_known_cells_have(monkeypatch):
+    def fail(*_args: object) -> None:
+        raise OSError("no route to host")
+
+    there = [CellMember("a", "n05", "n05", False)]
+    monkeypatch.setattr(member_records, "api_members", fail)
+    monkeypatch.setattr(member_records, "in_known_cells", lambda *_: databases.CellAnswers(there))
+    request = request_spec.from_spec(spec(uuid="own"), ["leaf"])
+    assert request is not None
+    found = group_members.read(request, (), lambda *_: LookupResult({}))
+    assert found.is_partial
+    assert found.members == Counter({("n05", "n05"): 1})
+    assert "no route to host" in found.problems[0]

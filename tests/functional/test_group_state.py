@@ -1,5 +1,7 @@
 """GroupState: for how many VMs a group is planned, and what its refusals say."""
 
+from dataclasses import replace
+
 import pytest
 from oslo_utils.fixture import uuidsentinel as uuids
 
@@ -135,6 +137,17 @@ def test_a_group_with_hard_affinity_reads_what_fits_on_its_members_host(group):
         "largest gang that fits there: 3"
     )
     assert refusal(state, states) == (expected, expected)
+
+
+def test_hard_affinity_is_no_reason_where_one_host_holds_the_group(group):
+    group(left=5)
+    states = states_of("leaf1")
+    state = state_of(states, count=5, vcpus=4, group_policy="affinity")
+    request = state.group_request(state.positions(states))
+    answer = state.decide(request)
+    assert isinstance(answer, Rejection)
+    found = request.refusal(replace(answer, count=4))
+    assert "affinity" not in found.operator + found.tenant
 
 
 def test_a_group_with_hard_affinity_that_fits_on_one_host_has_a_plan(group):

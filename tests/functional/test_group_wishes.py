@@ -65,6 +65,16 @@ def test_wishes_that_contradict_each_other_are_refused_before_anything_else(grou
     assert not NAMES.search(told)
 
 
+def test_a_hard_policy_bounds_what_an_empty_leaf_holds(group, monkeypatch):
+    empty = {(host, host): 4 for host in FABRIC.hosts}
+    monkeypatch.setattr(host_state_room, "empty_capacities", lambda _demand: empty)
+    group(left=1)
+    wishes = wishing(max_leaves=1, group_size=5)
+    assert run(states_of(), spec(vcpus=4, extra_specs=wishes), HPCGroupFilter())
+    request = spec(vcpus=4, extra_specs=wishes, group_policy="anti-affinity")
+    assert "at most 4 VMs of this flavor" in why_refused(states_of(), request)
+
+
 @pytest.mark.parametrize(
     "sizes",
     [

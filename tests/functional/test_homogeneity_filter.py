@@ -212,6 +212,16 @@ def test_a_group_filter_in_front_tells_nobody(group):
     assert run(states, request, HPCGroupFilter(), HPCHomogeneityFilter()) == []
 
 
+def test_members_elsewhere_have_no_type_where_a_database_that_knows_it_does_not_answer(
+    group, monkeypatch
+):
+    """The topology has a type for them, but the metadata of an aggregate would come before it."""
+    group({"far": 2}, left=2)
+    monkeypatch.setattr(host_processors, "read_processors", lambda _places, _cells: None)
+    request = spec(count=2, extra_specs=wishing(homogeneous="true"))
+    assert run(two_types(["pod1"], ["pod2"]), request, HPCHomogeneityFilter()) == []
+
+
 def test_a_member_whose_type_nobody_knows_refuses_what_must_be_homogeneous(group, monkeypatch):
     group({"far": 2}, left=2)
     monkeypatch.setattr(host_processors, "read_processors", lambda _places, _cells: ({}, {}))

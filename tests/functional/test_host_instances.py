@@ -13,7 +13,11 @@ from oslo_utils import timeutils
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.core.sharing.cache_interference import Application
-from hpc_sched.nova_glue.instances import colocated_instances, instance_applications
+from hpc_sched.nova_glue.instances import (
+    colocated_instances,
+    instance_applications,
+    member_records,
+)
 from hpc_sched.nova_glue.io import databases
 from tests.counted_calls import calls_of
 from tests.functional import faults, rows
@@ -96,6 +100,17 @@ def test_hints_count_where_they_are_allowed_and_the_cache_follows_the_option(clo
     assert seen(cloud)["n1"] == [Application("none", None, 0.0, "r-rows")]
     cloud.flags(allow_user_hints=True, group="hpc_sched")
     assert seen(cloud)["n1"] == [Application("async", None, 7.5, "r-rows")]
+
+
+def test_hosts_whose_service_is_down_or_disabled_are_found_with_two_queries(cloud, providers):
+    rows.set_down(cloud, "n2", True)
+    context = nova_context.get_admin_context()
+    with collected() as sent:
+        assert member_records.down_hosts(context, ["n1", "n2", "n9"]).rows == ["n2"]
+    assert len(sent) == 2
+    with collected() as sent:
+        assert not member_records.down_hosts(context, []).rows
+    assert not sent
 
 
 def test_vms_that_say_nothing_have_the_default_class_where_they_belong_with_others(cloud):
@@ -392,6 +407,20 @@ def test_what_is_known_of_vms_is_not_forgotten_while_no_thread_can_be_started(
     found = colocated_instances.read(request(), states)
     assert {state.host: found.on(state) for state in states} == known
     assert "no thread can be started" in found.host_instances.problems[0]
+
+
+def test_a_vm_whose_request_cannot_be_read_is_unknown_unless_its_flavor_names_a_class(
+    cloud, monkeypatch
+):
+    rows.add_vms(cloud, ["n1"], extra_specs=SYNC)
+    rows.add_vms(cloud, ["n2"])
+    monkeypatch.setattr(instance_applications, "_read_creations", lambda _c, new, _p: ({}, new))
+    states = states_of(cloud)
+    found = colocated_instances.read(request(), states).host_instances
+    [named], [unknown] = (found.on(state) for state in states[:2])
+    assert named.application is not None
+    assert named.application.name == "LU"
+    assert unknown.application is None
 
 
 def test_what_is_known_of_vms_is_not_forgotten_after_an_error_of_ours(cloud, monkeypatch):

@@ -214,6 +214,7 @@ def test_a_list_of_a_thousand_that_lacks_others_is_incomplete(kind: str, sign: s
     [
         ("[]", "x: expected nodes and ports of Ironic, as 'openstack baremetal node list --lon"),
         ('{"servers": []}', "found an object with 'servers'"),
+        ("7", "x: expected nodes and ports of Ironic"),
         ('[{"UUID": "a", "Address": "52:54:00:00:00:01"}]', "x: port a: local_link_connection is"),
         ('[{"Name": "a", "Traits": []}]', "x: node: uuid: expected text, found none"),
         ('[{"uuid": "a", "traits": "CUSTOM_A"}]', "x: node a: traits: expected texts, found 'CUS"),
