@@ -169,6 +169,13 @@ def test_a_move_is_not_refused_because_the_type_of_members_could_not_be_read(gro
     assert names(run(states, spec(**request), HPCHomogeneityFilter())) == hosts_below("pod1")
 
 
+def test_a_move_is_refused_where_the_known_types_of_the_members_differ(group):
+    group({"n01": 1, "n17": 1}, is_move=True)
+    states = two_types(["pod1"], ["pod2"])
+    request = {"extra_specs": wishing(homogeneous="true")}
+    assert run(states, spec(**request), HPCHomogeneityFilter()) == []
+
+
 def test_members_that_run_on_two_types_leave_the_one_with_more_of_them_to_a_preference(group):
     group({"n01": 1, "n17": 1, "n18": 1}, left=2)
     states = two_types(["pod1"], ["pod2"])
