@@ -109,20 +109,20 @@ class TurnedClock:
         self, condition: threading.Condition, predicate: Callable[[], bool], seconds: float
     ) -> bool:
         """Wait until a predicate holds, with the condition's lock held; return whether it does."""
-        end = self._now + seconds
-        while not predicate() and self._now < end:
+        end, is_early = self._now + seconds, True
+        while not predicate() and is_early:
             condition.release()
             try:
-                self._wait(_Wait("a condition", predicate, end))
+                is_early = self._wait(_Wait("a condition", predicate, end))
             finally:
                 condition.acquire()
         return predicate()
 
     def acquire(self, lock: threading.Lock, seconds: float) -> bool:
         """Acquire a lock; return whether it was acquired within some seconds."""
-        end = self._now + seconds
-        while not (has_it := lock.acquire(blocking=False)) and self._now < end:
-            self._wait(_Wait("a lock", lambda: not lock.locked(), end))
+        end, is_early = self._now + seconds, True
+        while not (has_it := lock.acquire(blocking=False)) and is_early:
+            is_early = self._wait(_Wait("a lock", lambda: not lock.locked(), end))
         return has_it
 
     def started(self, function: Callable[..., Answer], *args: Any) -> futures.Future[Answer]:
@@ -159,7 +159,8 @@ class TurnedClock:
             self._is_over = True
             self._changed.notify_all()
 
-    def _wait(self, wait: _Wait) -> None:
+    def _wait(self, wait: _Wait) -> bool:
+        """Wait; return whether that ended before its time was up."""
         thread, over_at = threading.current_thread(), math.inf
         with self._changed:
             self._waits[thread] = wait
@@ -172,15 +173,17 @@ class TurnedClock:
                         raise HangingTestError(self._fault)
                     if self._is_over or self._fault:
                         over_at = min(over_at, time.monotonic() + wait.end - self._now)
-                        if time.monotonic() >= over_at:
-                            return
-                        self._changed.wait(_POLL_AFTERWARDS)
+                        left = over_at - time.monotonic()
+                        if left <= 0:
+                            return False
+                        self._changed.wait(min(_POLL_AFTERWARDS, left))
                         continue
                     if self._hung_for() >= GUARD:
                         self._fail()
                     elif self._jump():
                         continue
                     self._changed.wait(_POLL)
+                return self._now < wait.end
             finally:
                 del self._waits[thread]
                 self._changed_at = time.monotonic()

@@ -132,11 +132,13 @@ def read(cloud: NovaCloud) -> CloudState:
 def tidy(found: CloudState) -> None:
     """Delete server groups and undo options that a test has set since a state was read."""
     now = _options()
-    for name in now.keys() | found.options.keys():
-        if now.get(name) != found.options.get(name):
+    for name, value in found.options.items():
+        if now.get(name) != value:
             section, _, option = name.partition(".")
             group = None if section == "DEFAULT" else section
-            CONF.set_override(option, found.options[name], group)
+            CONF.clear_override(option, group)
+            if _options().get(name) != value:
+                CONF.set_override(option, value, group)
     with api_db.context_manager.writer.using(nova_context.get_admin_context()) as session:
         groups = api_models.InstanceGroup
         new = session.execute(sa.select(groups.id, groups.uuid)).all()
@@ -152,6 +154,9 @@ def difference(before: CloudState, after: CloudState) -> list[str]:
     lines = []
     for field in fields(CloudState):
         old, new = (_items(getattr(state, field.name)) for state in (before, after))
+        if field.name == "options":
+            # Libraries register some of theirs when they use them first.
+            new = {name: value for name, value in new.items() if name in old}
         lines += [
             f"{field.name}: {name}: {_change(old.get(name), new.get(name))}"
             for name in sorted(old.keys() | new.keys())
@@ -161,11 +166,19 @@ def difference(before: CloudState, after: CloudState) -> list[str]:
 
 
 def _change(old: Any, new: Any) -> str:
-    if isinstance(old, tuple) and isinstance(new, tuple):
+    """Return what one thing has become; None: it is not there."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
         old, new = (
-            [one for one in found if one not in other] for found, other in ((old, new), (new, old))
+            {k: v for k, v in old.items() if v != new.get(k)},
+            {k: v for k, v in new.items() if v != old.get(k)},
         )
-    return f"{old} -> {new}"  # None: not there
+    elif _is_collection(old) and _is_collection(new):
+        old, new = [one for one in old if one not in new], [one for one in new if one not in old]
+    return f"{old} -> {new}"
+
+
+def _is_collection(found: Any) -> bool:
+    return isinstance(found, tuple) and all(isinstance(one, tuple) for one in found)
 
 
 def _items(found: Any) -> Mapping[str, Any]:

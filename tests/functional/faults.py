@@ -314,6 +314,8 @@ def forget() -> None:
 
 def start_afresh() -> None:
     """Know nothing of any cloud, as a scheduler that has just started."""
+    # A shared read keeps what it has found at its end.
+    wait_until(lambda: not colocated_instances.reads._is_running)
     forget()
     instance_applications.cache = instance_applications.ApplicationCache()
 

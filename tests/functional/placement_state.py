@@ -17,8 +17,8 @@ STOCK = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_r
 def held(cloud: NovaCloud) -> dict[str, list[str]]:
     """Return the providers by name on which each consumer holds something. One query."""
     return {
-        consumer: sorted({name for name, _, _ in held})
-        for consumer, held in allocations(cloud).items()
+        consumer: sorted({name for name, _, _ in amounts})
+        for consumer, amounts in allocations(cloud).items()
     }
 
 
@@ -33,9 +33,9 @@ def allocations(cloud: NovaCloud) -> dict[str, tuple[tuple[str, str, int], ...]]
     )
     found: dict[str, list[tuple[str, str, int]]] = {}
     with _placement(cloud) as session:
-        for consumer, *held in session.execute(query):
-            found.setdefault(consumer, []).append(tuple(held))
-    return {consumer: tuple(sorted(held)) for consumer, held in found.items()}
+        for consumer, *amount in session.execute(query):
+            found.setdefault(consumer, []).append(tuple(amount))
+    return {consumer: tuple(sorted(amounts)) for consumer, amounts in found.items()}
 
 
 def providers(cloud: NovaCloud) -> dict[str, tuple[Any, ...]]:
@@ -63,7 +63,8 @@ def providers(cloud: NovaCloud) -> dict[str, tuple[Any, ...]]:
         found: dict[str, list[tuple[Any, ...]]] = {name: [] for name in name_of.values()}
         for query in queries:
             for number, *has in session.execute(query):
-                found[name_of[number]].append(tuple(has))
+                name = name_of.get(number, f"provider {number}, which is gone")
+                found.setdefault(name, []).append(tuple(has))
     return {name: tuple(sorted(has, key=repr)) for name, has in found.items()}
 
 

@@ -219,14 +219,18 @@ def test_a_group_filter_in_front_tells_nobody(group):
     assert run(states, request, HPCGroupFilter(), HPCHomogeneityFilter()) == []
 
 
-def test_members_elsewhere_have_no_type_where_a_database_that_knows_it_does_not_answer(
-    group, monkeypatch
+@pytest.mark.parametrize(("answer", "is_known"), [(({}, {}), True), (None, False)])
+def test_the_topology_s_type_of_members_elsewhere_counts_only_if_no_aggregate_has_another(
+    group, two_pods, monkeypatch, answer, is_known
 ):
-    """The topology has a type for them, but the metadata of an aggregate would come before it."""
-    group({"far": 2}, left=2)
-    monkeypatch.setattr(host_processors, "read_processors", lambda _places, _cells: None)
+    """``answer``: of the database that knows the metadata of aggregates; None if it is down."""
+    write_fabric(two_pods, {"leaf8": "gold", "leaf1": "gold"})
+    loaded_topology.load()
+    group({"n32": 2}, left=2)
+    monkeypatch.setattr(host_processors, "read_processors", lambda _places, _cells: answer)
     request = spec(count=2, extra_specs=wishing(homogeneous="true"))
-    assert run(two_types(["pod1"], ["pod2"]), request, HPCHomogeneityFilter()) == []
+    found = run(states_of("leaf1", "leaf2"), request, HPCHomogeneityFilter())
+    assert names(found) == (hosts_below("leaf1") if is_known else set())
 
 
 def test_a_member_whose_type_nobody_knows_refuses_what_must_be_homogeneous(group, monkeypatch):

@@ -103,10 +103,15 @@ def test_hints_count_where_they_are_allowed_and_the_cache_follows_the_option(clo
 
 
 def test_hosts_whose_service_is_down_or_disabled_are_found_with_two_queries(cloud, providers):
-    rows.set_down(cloud, "n2", True)
     context = nova_context.get_admin_context()
+    rows.set_down(cloud, "n2", True)
+    with nova_context.target_cell(context, cloud.cell_mappings["cell1"]) as in_cell:
+        service = objects.Service.get_by_compute_host(in_cell, "n3")
+        service.disabled = True
+        service.save()
     with collected() as sent:
-        assert member_records.down_hosts(context, ["n1", "n2", "n9"]).rows == ["n2"]
+        found = member_records.down_hosts(context, ["n1", "n2", "n3", "n9"]).rows
+    assert sorted(found) == ["n2", "n3"]
     assert len(sent) == 2
     with collected() as sent:
         assert not member_records.down_hosts(context, []).rows

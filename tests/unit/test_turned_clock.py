@@ -169,11 +169,22 @@ def test_a_thread_of_the_process_outlives_a_test_that_hangs(monkeypatch):
 
 
 def test_what_still_waits_at_the_end_goes_on_by_the_clock_of_the_system():
+    taken, condition = threading.Lock(), threading.Condition()
+    taken.acquire()
+
+    def wait_for_condition() -> bool:
+        with condition:
+            return clock.current.wait_for_condition(condition, lambda: False, 0.1)
+
     with turned() as turned_clock:
-        waiting = turned_clock.started(turned_clock.wait_for_event, threading.Event(), 0.1)
+        waiting = [
+            turned_clock.started(turned_clock.wait_for_event, threading.Event(), 0.1),
+            turned_clock.started(turned_clock.acquire, taken, 0.1),
+            turned_clock.started(wait_for_condition),
+        ]
         turned_clock.settle()
-        assert not waiting.done()
-    assert waiting.result(60) is False
+        assert not any(one.done() for one in waiting)
+    assert [one.result(60) for one in waiting] == [False] * 3
 
 
 def test_a_stepped_clock_is_later_at_each_reading():
