@@ -131,13 +131,12 @@ def read(cloud: NovaCloud) -> CloudState:
 
 def tidy(found: CloudState) -> None:
     """Delete server groups and undo options that a test has set since a state was read."""
-    now = _options()
     for name, value in found.options.items():
-        if now.get(name) != value:
-            section, _, option = name.partition(".")
+        section, _, option = name.partition(".")
+        if _section(section)[option] != value:
             group = None if section == "DEFAULT" else section
             CONF.clear_override(option, group)
-            if _options().get(name) != value:
+            if _section(section)[option] != value:
                 CONF.set_override(option, value, group)
     with api_db.context_manager.writer.using(nova_context.get_admin_context()) as session:
         groups = api_models.InstanceGroup
@@ -207,17 +206,16 @@ def _topology(cloud: NovaCloud) -> dict[str, str]:
 
 def _options() -> dict[str, Any]:
     return {
-        f"{section}.{name}": value
+        f"{section}.{name}": _section(section)[name]
         for section in SECTIONS
-        for name, value in _section(section).items()
+        for name in _section(section)
+        if section != "DEFAULT" or name not in CONF._groups
     }
 
 
-def _section(section: str) -> dict[str, Any]:
-    if section == "DEFAULT":
-        return {name: CONF[name] for name in CONF if name not in CONF._groups}
-    group = getattr(CONF, section)
-    return {name: group[name] for name in group}
+def _section(section: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = CONF if section == "DEFAULT" else CONF[section]
+    return found
 
 
 def drawing(tree: Mapping[str, Any], state: CloudState) -> str:

@@ -57,30 +57,6 @@ def from_spec(request: objects.RequestSpec) -> request_spec.RequestedGroup | Non
     return request_spec.from_spec(request, loaded_topology.current().topology.levels)
 
 
-@pytest.mark.parametrize(
-    ("relax", "host", "is_relaxed"),
-    [
-        ("never", "n02", False),
-        ("named_host", None, False),
-        ("named_host", "n02", True),
-        ("always", None, True),
-    ],
-)
-def test_the_guarantees_of_a_move_are_preferences_where_relax_moves_says_so(
-    relax, host, is_relaxed
-):
-    CONF.set_override("relax_moves", relax, "hpc_sched")
-    request = spec(extra_specs=wishing(require="leaf"))
-    levels = loaded_topology.current().topology.levels
-    assert request_spec.hpc_specs_of(request, levels).constraints.require == "leaf"
-    where = objects.Destination(cell=objects.CellMapping(uuid=uuids.cell1))
-    if host is not None:
-        where.host = host
-    request.requested_destination = where
-    found = request_spec.hpc_specs_of(request, levels).constraints
-    assert (found.require, found.prefer) == ((None, "leaf") if is_relaxed else ("leaf", None))
-
-
 def all_hosts() -> list[host_manager.HostState]:
     return [host_state(host) for below in LEAVES.values() for host in below]
 
@@ -116,6 +92,30 @@ def all_hosts() -> list[host_manager.HostState]:
 )
 def test_the_capacity_of_a_host(fields, demand, expected):
     assert host_state_room.capacity(host_state("n01", **fields), demand) == expected
+
+
+@pytest.mark.parametrize(
+    ("relax", "host", "is_relaxed"),
+    [
+        ("never", "n02", False),
+        ("named_host", None, False),
+        ("named_host", "n02", True),
+        ("always", None, True),
+    ],
+)
+def test_the_guarantees_of_a_move_are_preferences_where_relax_moves_says_so(
+    relax, host, is_relaxed
+):
+    CONF.set_override("relax_moves", relax, "hpc_sched")
+    request = spec(extra_specs=wishing(require="leaf"))
+    levels = loaded_topology.current().topology.levels
+    assert request_spec.hpc_specs_of(request, levels).constraints.require == "leaf"
+    where = objects.Destination(cell=objects.CellMapping(uuid=uuids.cell1))
+    if host is not None:
+        where.host = host
+    request.requested_destination = where
+    found = request_spec.hpc_specs_of(request, levels).constraints
+    assert (found.require, found.prefer) == ((None, "leaf") if is_relaxed else ("leaf", None))
 
 
 def bounded(states, room, *, members=(), placed=None, left=4, leaf=None, **request) -> list[int]:

@@ -1,4 +1,4 @@
-"""Which VMs of a group are looked up in Placement because they may be in flight."""
+"""Which VMs are members of a group, and which may be in flight and are looked up in Placement."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -7,12 +7,22 @@ import pytest
 
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members, in_flight_instances, member_records
+from hpc_sched.nova_glue.instances.group_members import GroupMembership
 from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult
 from hpc_sched.nova_glue.instances.member_records import ApiMember, CellMember
 from hpc_sched.nova_glue.io import databases
 from tests.functional.states import spec
 
 pytestmark = pytest.mark.usefixtures("two_pods")
+
+
+def read(
+    look_up: group_members.LookUp = lambda *_: LookupResult({}), count: int = 1
+) -> GroupMembership:
+    """Return what is read for a request of some VMs, of which ``own`` is the first."""
+    request = request_spec.from_spec(spec(count=count, uuid="own"), ["leaf"])
+    assert request is not None
+    return group_members.read(request, (), look_up)
 
 
 def looked_up(monkeypatch: pytest.MonkeyPatch, uuids: Sequence[str], count: int) -> set[str]:
@@ -32,9 +42,7 @@ def looked_up(monkeypatch: pytest.MonkeyPatch, uuids: Sequence[str], count: int)
     members = [ApiMember(uuid, None, number) for number, uuid in enumerate(uuids, start=1)]
     monkeypatch.setattr(member_records, "api_members", lambda *_: members)
     monkeypatch.setattr(member_records, "cell_members", lambda *_: databases.CellAnswers())
-    request = request_spec.from_spec(spec(count=count, uuid="own"), ["leaf"])
-    assert request is not None
-    assert not group_members.read(request, (), look_up).problems
+    assert not read(look_up, count).problems
     return found
 
 
@@ -63,9 +71,7 @@ def test_members_that_leave_a_dead_host_hold_the_one_that_moves_where_they_are_c
     monkeypatch.setattr(member_records, "cell_members", lambda *_: databases.CellAnswers(leaving))
     monkeypatch.setattr(in_flight_instances, "places_of", lambda *_: LookupResult(claimed))
     monkeypatch.setattr(member_records, "down_hosts", lambda *_: databases.CellAnswers(["n06"]))
-    request = request_spec.from_spec(spec(uuid="own"), ["leaf"])
-    assert request is not None
-    found = group_members.read(request, (), lambda *_: LookupResult({}))
+    found = read()
     assert found.is_move
     assert found.members == Counter({("n05", "n05"): 1})
     assert found.queue == ("b", "own")
@@ -79,9 +85,7 @@ def test_without_the_api_database_members_are_those_that_the_known_cells_have(mo
     there = [CellMember("a", "n05", "n05", False)]
     monkeypatch.setattr(member_records, "api_members", fail)
     monkeypatch.setattr(member_records, "in_known_cells", lambda *_: databases.CellAnswers(there))
-    request = request_spec.from_spec(spec(uuid="own"), ["leaf"])
-    assert request is not None
-    found = group_members.read(request, (), lambda *_: LookupResult({}))
+    found = read()
     assert found.is_partial
     assert found.members == Counter({("n05", "n05"): 1})
     assert "no route to host" in found.problems[0]
