@@ -59,6 +59,7 @@ class HPCGroupFilter(GroupFilter):
         group = state.group_request(positions)
         if isinstance(answer, Rejection):
             if not group.is_refused(answer, is_move=state.group.is_move):
+                gang_claiming.fence(state)
                 decision_record.log(state, answer)
                 return states
             refusal = group.refusal(answer)

@@ -95,7 +95,10 @@ GANG_CLAIMS = _counter(
 TRANSACTIONS = _counter(
     "claim_transactions",
     "Transactions sent to Placement to claim a plan, by its answer; conflicts are sent again.",
-    answer=("done", "no_room", "conflict", "consumer_changed", "failed", "unknown"),
+    answer=(
+        *("done", "no_room", "conflict", "consumer_changed", "consumer_pending"),
+        *("failed", "unknown"),
+    ),
 )
 DEGRADED = _counter(
     "degraded_decisions",

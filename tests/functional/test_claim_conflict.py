@@ -19,7 +19,8 @@ from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.filters import rack_capacity
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
+from hpc_sched.nova_glue.claim.gang_claim import GangClaim
+from hpc_sched.nova_glue.claim.ledger import ClaimedPlace, Holding
 from hpc_sched.nova_glue.instances import group_members, request_instances
 from hpc_sched.nova_glue.instances.group_members import GroupMembership
 from hpc_sched.nova_glue.io import allocations
@@ -73,7 +74,7 @@ def settle(group, monkeypatch) -> Settle:
         _, state = asked(states, **(wishes or {"require": "leaf"}))
         gang = state.gang = GangClaim(Owner("project", "user"), 1.0)
         [position] = [i for i, one in enumerate(states) if one.nodename == on]
-        gang.places[OWN] = ClaimedPlace(position, {"allocations": {}})
+        gang.ledger.held[OWN] = Holding(ClaimedPlace(position, {"allocations": {}}), 1)
         looks = itertools.chain(found, itertools.repeat(found[-1]))
         monkeypatch.setattr(group_members, "read", lambda *_: next(looks))
         monkeypatch.setattr(claim_conflict, "FIRST_PAUSE", 0.0)
@@ -282,8 +283,12 @@ def test_a_claim_that_stays_is_not_refused_by_what_was_read_after_it(final_size,
     def verified(planned):
         return state.held() if state.claimed_place is not None else exact(planned)
 
+    def beside(*_):
+        [leaf] = [leaf for leaf in ("leaf1", "leaf2") if claimed_host(state) in hosts_below(leaf)]
+        return membership({"vm9": max(hosts_below(leaf) - {claimed_host(state)})})
+
     monkeypatch.setattr(state.rooms, "verified", verified)
-    monkeypatch.setattr(group_members, "read", lambda *_: membership({"vm9": "n04"}))
+    monkeypatch.setattr(group_members, "read", beside)
     kept = run(states, request, HPCGroupFilter(), HPCRackCapacityFilter())
     assert claimed_host(state) in names(kept or [])
 

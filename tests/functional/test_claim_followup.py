@@ -6,7 +6,8 @@ import pytest
 from nova import objects
 from oslo_utils import uuidutils
 
-from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
+from hpc_sched.nova_glue.claim.gang_claim import GangClaim
+from hpc_sched.nova_glue.claim.ledger import ClaimedPlace
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Owner, Written
 from hpc_sched.nova_glue.request import claim_followup, served_requests

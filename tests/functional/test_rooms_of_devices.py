@@ -14,7 +14,7 @@ from nova.pci import request as pci_request
 from hpc_sched.core.hopbyte import hop_bytes
 from hpc_sched.core.plan import plan
 from hpc_sched.core.plan.result import Plan
-from hpc_sched.nova_glue.claim import gang_claim
+from hpc_sched.nova_glue.claim import ledger
 from hpc_sched.nova_glue.io import allocations, loaded_topology
 from hpc_sched.nova_glue.request import claim_followup
 from tests.functional.claims import hosts_of
@@ -412,7 +412,7 @@ def test_the_candidates_of_a_group_are_claimed_in_one_transaction(build, monkeyp
     [claimed] = sent
     assert len(claimed) == count
     for uuid, wanted_of_one in claimed.items():
-        assert gang_claim.same(allocations.read(uuid).allocations, wanted_of_one)
+        assert ledger.same(allocations.read(uuid).allocations, wanted_of_one)
 
 
 def test_another_candidate_of_the_same_host_leaves_one_allocation(build, monkeypatch):
@@ -444,5 +444,5 @@ def test_another_candidate_of_the_same_host_leaves_one_allocation(build, monkeyp
     for vm, [selection] in chosen.items():
         wanted = json.loads(selection.allocation_request)["allocations"]
         held = allocations.read(vm).allocations
-        assert gang_claim.same(held, wanted)
-        assert gang_claim.same(held, claimed) is (vm != uuid and gang_claim.same(wanted, claimed))
+        assert ledger.same(held, wanted)
+        assert ledger.same(held, claimed) is (vm != uuid and ledger.same(wanted, claimed))

@@ -8,7 +8,8 @@ import nova.conf
 import pytest
 
 from hpc_sched import conf
-from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
+from hpc_sched.nova_glue.claim.gang_claim import GangClaim
+from hpc_sched.nova_glue.claim.ledger import ClaimedPlace, Holding
 from hpc_sched.nova_glue.instances import in_flight_instances
 from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult
 from hpc_sched.nova_glue.io import request_deadline
@@ -102,7 +103,7 @@ def test_nothing_is_kept_of_a_group_without_requests():
 def claimed(turn: GroupTurn) -> GangClaim:
     """Return a claim of this process of ``ours``, on the only HostState."""
     gang = GangClaim(Owner("project", "user"), 1.0)
-    gang.places["ours"] = ClaimedPlace(0, {"allocations": CLAIMED})
+    gang.ledger.held["ours"] = Holding(ClaimedPlace(0, {"allocations": CLAIMED}), 1)
     turn.add_claim(gang, ["ours"], [SimpleNamespace(host=PLACE[0], nodename=PLACE[1])])
     return gang
 
@@ -112,7 +113,7 @@ def test_own_claims_are_not_looked_up_until_they_are_released(asked):
     gang = claimed(turn)
     found = turn.look_up_anew(None, ["ours", "other"], ())
     assert (found.places, asked) == ({"ours": PLACE}, ["other"])
-    del gang.places["ours"]
+    del gang.ledger.held["ours"]
     assert turn.look_up_anew(None, ["ours"], ()).places == {}
     assert asked == ["other", "ours"]
 

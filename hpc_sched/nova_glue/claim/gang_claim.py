@@ -3,58 +3,30 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from oslo_log import log as logging
 
-from hpc_sched import clock
 from hpc_sched.metrics import catalogue, counts
+from hpc_sched.nova_glue.claim import repair
+from hpc_sched.nova_glue.claim.ledger import ClaimedPlace, Ledger, Transaction, same
+from hpc_sched.nova_glue.claim.repair import Repair
 from hpc_sched.nova_glue.io import allocations, request_deadline
 from hpc_sched.nova_glue.io.allocations import Allocations, Answer, Consumer, Owner, Written
 from hpc_sched.topology import plurals
 
 LOG = logging.getLogger(__name__)
 
-# The same transaction again after others changed a provider at the same moment; the pause grows
-# up to the longest one, in seconds.
+# The same transaction again after others changed a provider at the same moment.
 CONFLICT_RETRIES = 20
-FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1
-# Attempts to change one instance's allocations that others change at the same moment.
-CHANGES = 4
+# The same again as long as it is not known whether the first one is made, and the longest pause
+# between two of them, in seconds: together some ten seconds.
+UNKNOWN_RETRIES, UNKNOWN_PAUSE = 20, 0.8
 
-
-@dataclass(frozen=True, slots=True)
-class ClaimedPlace:
-    """Where an instance is claimed."""
-
-    position: int  # of the HostState
-    candidate: Mapping[str, Any]  # of its allocation candidates
-
-    @property
-    def allocations(self) -> Allocations:
-        """What Placement holds for the instance."""
-        found: Allocations = self.candidate["allocations"]
-        return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Transaction:
-    """What a transaction claims, and the generation of its consumers once it is made."""
-
-    places: Mapping[str, ClaimedPlace]
-    generation: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Repair:
-    """A change of one instance's allocations that Placement has not answered yet."""
-
-    uuid: str
-    claimed: ClaimedPlace
-    generation: int  # of the consumer when that was claimed
-    target: Allocations  # what Nova has claimed; empty: nothing
+# Answers to a claim that another copy of it may have been made before: consumers have changed.
+_UNCLEAR = (Answer.UNKNOWN, Answer.CONSUMER_CHANGED)
 
 
 @dataclass
@@ -63,10 +35,16 @@ class GangClaim:
 
     Nova later claims VM by VM, finds the same allocations and leaves them alone, but for the
     consumer's generation, which it raises. If it claims another host or candidate for an
-    instance, it adds those allocations to ours: :meth:`settle` takes ours away again. What Nova
-    never claims is removed by :meth:`release`. Allocations are removed only while the consumer
-    has the generation that the claim gave it, so nothing that Nova has found is; and changed only
-    if they are what was claimed here and what Nova has added.
+    instance, it adds those allocations to the claimed ones: :meth:`settle` takes the latter away
+    again. What Nova never claims is removed by :meth:`release`. Allocations are removed only while
+    the consumer has the generation that the claim gave it, so nothing that Nova has found is; and
+    changed only if they are what was claimed here and what Nova has added.
+
+    If the answer to a transaction is lost, and its first consumer is unchanged, the same one is
+    sent again: then either the second one is made, so that the first one, if it comes later, finds
+    consumers of other generations and is refused as a whole; or it is refused, and what the
+    consumers have is read. No consumer is ever sent generation 0, which is one that another
+    transaction is about to write.
 
     Used by the thread that serves the request and by the one that follows it: each method that
     writes holds the lock.
@@ -75,67 +53,94 @@ class GangClaim:
     owner: Owner
     # Sum of the weighers' multipliers that a claimed host must exceed.
     multiplier: float
-    # Instances that Nova has not claimed yet.
-    places: dict[str, ClaimedPlace] = field(default_factory=dict)
-    # Transactions without an answer, which may still be made.
-    unsure: list[_Transaction] = field(default_factory=list)
-    transactions: int = 0  # that were sent
-    is_complete: bool = False  # whether no more transactions will be sent
+    transactions: int = 0  # claims that were sent
+    is_complete: bool = False  # whether no more claims will be sent
     lock: threading.RLock = field(default_factory=threading.RLock)
-    _generation: int | None = None  # of each consumer in places
+    ledger: Ledger = field(default_factory=Ledger)
     # Instances that Nova has claimed, to the place if that is where they were claimed here.
     _settled: dict[str, ClaimedPlace | None] = field(default_factory=dict)
     # Those of them whose claims Nova has released again.
     _given_back: set[str] = field(default_factory=set)
-    _repairs: list[_Repair] = field(default_factory=list)
+    _repairs: list[Repair] = field(default_factory=list)
+    # Instances of late claims that could not be looked at the last time.
+    _unread: set[str] = field(default_factory=set)
+
+    @property
+    def places(self) -> dict[str, ClaimedPlace]:
+        """The places of the instances that Nova has not claimed yet. A copy."""
+        return {uuid: holding.place for uuid, holding in list(self.ledger.held.items())}
 
     @property
     def is_held(self) -> bool:
         """True if Nova has claims of this request still to find."""
-        return bool(self.places)
-
-    def place_of(self, uuid: str) -> ClaimedPlace | None:
-        """Return where an instance is claimed, and Nova has claimed it since if it has; or None."""
-        return self.places.get(uuid) or self._settled.get(uuid)
-
-    def candidates(self) -> list[Mapping[str, Any]]:
-        """Return the allocation candidates of the instances that Nova has not claimed yet."""
-        return [place.candidate for place in list(self.places.values())]
+        return bool(self.ledger.held)
 
     @property
     def is_clean(self) -> bool:
         """True if nothing is left to be removed, now or when a late transaction is made."""
-        late = any(self._may_come(attempt) for attempt in self.unsure)
-        return not (self.places or self._repairs or late)
+        return not (self.ledger.held or self._repairs or self.ledger.late)
 
-    def _may_come(self, attempt: _Transaction) -> list[str]:
-        """Return the instances for which a transaction without an answer may still be made.
+    @property
+    def unsettled(self) -> list[str]:
+        """The instances that may hold what is of no use, as far as is known. In order."""
+        repaired = {one.uuid for one in self._repairs}
+        return sorted({*self.ledger.held, *repaired, *self._unread})
 
-        Not those that Nova has claimed, whose generations have changed; but Placement forgets a
-        consumer whose claim Nova releases.
-        """
-        return sorted(attempt.places.keys() - (self._settled.keys() - self._given_back))
+    def place_of(self, uuid: str) -> ClaimedPlace | None:
+        """Return where an instance is claimed, and Nova has claimed it since if it has; or None."""
+        holding = self.ledger.held.get(uuid)
+        return holding.place if holding is not None else self._settled.get(uuid)
+
+    def candidates(self) -> list[Mapping[str, Any]]:
+        """Return the allocation candidates of the instances that Nova has not claimed yet."""
+        return [place.candidate for place in self.places.values()]
 
     def claim(self, places: Mapping[str, ClaimedPlace]) -> Written:
         """Claim places in one transaction, instead of those held; never raises.
 
-        Held claims stay as they are unless the answer is DONE. The instances are those held, if
-        any is.
+        What other instances hold stays, and so does what these hold unless the answer is DONE or
+        CONSUMER_CHANGED. One call; one for each instance, too, after an answer was lost.
         """
         with self.lock:
-            if self._repairs:
-                return Written(Answer.UNKNOWN, "an earlier claim may not be released yet")
-            written = self._write(places)
-            for retry in range(CONFLICT_RETRIES):
-                if written.answer is not Answer.CONFLICT or request_deadline.remaining() <= 0:
-                    break
-                _pause(retry)
-                written = self._write(places)
-            if written.answer in (Answer.UNKNOWN, Answer.CONSUMER_CHANGED):
-                return self._read_back(places, written)
-            if written.answer is Answer.DONE:
-                self._hold(_Transaction(places, self._next_generation))
-            return written
+            conflicts = unknown = 0
+            while True:
+                sent = self.ledger.claim(places)
+                written = self._send(sent)
+                answer = written.answer
+                if answer in _UNCLEAR and self._read_back(sent, written):
+                    if self.ledger.holds(places):
+                        return Written(Answer.DONE)
+                    if self.ledger.others & places.keys():
+                        return written
+                is_known = answer is Answer.FAILED and not self.ledger.late
+                if answer in (Answer.DONE, Answer.NO_ROOM) or is_known:
+                    return written
+                if answer is Answer.CONFLICT:
+                    conflicts += 1
+                else:
+                    unknown += 1
+                is_late = request_deadline.remaining_in_all() <= 0
+                if is_late or conflicts > CONFLICT_RETRIES or unknown > UNKNOWN_RETRIES:
+                    return written
+                if answer is Answer.CONFLICT:
+                    repair.pause(conflicts - 1)
+                else:
+                    repair.pause(unknown, UNKNOWN_PAUSE)
+
+    def fence(self) -> None:
+        """Keep transactions without an answer from being made while Nova claims VM by VM.
+
+        If one were made between Nova's read of an instance's allocations and its claim, Nova would
+        give up the whole request. Instances of it are claimed one by one until none can be made.
+        """
+        with self.lock:
+            for uuid in {uuid: None for one in self._unfenced() for uuid in one.places}:
+                one = next((one for one in self._unfenced() if uuid in one.places), None)
+                if one is None:
+                    continue
+                written = self.claim({uuid: self.places.get(uuid, one.places[uuid])})
+                if written.answer not in (Answer.DONE, Answer.NO_ROOM):
+                    return
 
     def settle(self, uuid: str, claimed: Allocations) -> None:
         """Note what Nova has claimed for an instance; remove what it does not use.
@@ -145,19 +150,19 @@ class GangClaim:
         with self.lock:
             if uuid in self._settled:
                 return
-            place = self.places.pop(uuid, None)
+            holding = self.ledger.held.pop(uuid, None)
+            place = holding.place if holding is not None else None
             is_kept = place is not None and same(place.allocations, claimed)
             self._settled[uuid] = place if is_kept else None
             attempts = [place] if place is not None else []
-            attempts += [one.places[uuid] for one in self.unsure if uuid in one.places]
+            attempts += self.ledger.claims_of(uuid)
             # Nova has added to what could not be removed.
             attempts += [one.claimed for one in self._repairs if one.uuid == uuid]
             self._repairs = [one for one in self._repairs if one.uuid != uuid]
             for attempt in attempts:
                 if not same(attempt.allocations, claimed):
                     LOG.info("Instance %s was not placed where it was claimed", uuid)
-                    # Its generation does not matter: Nova has changed it.
-                    self._repair([_Repair(uuid, attempt, 0, claimed)])
+                    self._repair([Repair(uuid, attempt, claimed)])
 
     def forget_settled(self) -> None:
         """Forget what Nova has claimed: it has released that after NoValidHost."""
@@ -165,136 +170,144 @@ class GangClaim:
             self._settled = dict.fromkeys(self._settled)
             self._given_back.update(self._settled)
 
-    def release(self, uuids: set[str] | None = None) -> None:
-        """Remove the claims of some instances, by default all that Nova has not claimed."""
-        with self.lock:
-            wanted = self.places.keys() if uuids is None else self.places.keys() & uuids
-            released = {uuid: self.places.pop(uuid) for uuid in sorted(wanted)}
-            generation = self._generation
-            if not released or generation is None:
-                return
-            gone = [Consumer(uuid, {}, generation) for uuid in released]
-            written = allocations.write(self.owner, gone)
-            if not self.places:
-                # Placement forgets a consumer without allocations.
-                self._generation = None
-            if written.answer is not Answer.DONE:
-                left = [_Repair(uuid, place, generation, {}) for uuid, place in released.items()]
-                if written.answer is Answer.UNKNOWN:
-                    self._repairs += left
-                else:
-                    self._repair(left)
-            what = plurals.text(len(released), "instance")
-            LOG.info("Released the claims of %s that Nova has not placed", what)
+    def release(self) -> None:
+        """Remove the claims of all instances that Nova has not claimed.
 
-    def clean(self) -> None:
-        """Release everything, late transactions included, and repeat what was not answered."""
+        If the answer is lost they count as held: a claim or a fence then settles what they have.
+        """
+        with self.lock:
+            held = self.ledger.held
+            gone = sorted(held)
+            if not gone:
+                return
+            answer = self._send(self.ledger.release(gone)).answer
+            if answer not in (Answer.DONE, Answer.UNKNOWN):
+                for uuid in gone:
+                    if not self._release_one(uuid):
+                        break
+            left = sum(uuid in held for uuid in gone)
+            if released := len(gone) - left:
+                what = plurals.text(released, "instance")
+                LOG.info("Released the claims of %s that Nova has not placed", what)
+
+    def clean(self, is_deleted: Callable[[str], bool], *, is_last: bool = False) -> None:
+        """Release everything, late transactions included, and repeat what was not answered.
+
+        The request is over: Nova claims none of its instances any more.
+
+        :param is_deleted: says whether an instance that Nova has claimed was deleted since
+        :param is_last: whether no late transaction can be made any more
+        """
         with self.lock:
             self.release()
             repairs, self._repairs = self._repairs, []
             self._repair(repairs)
-            if self._repairs:
+            self._unread = {uuid for one in self.ledger.late for uuid in one.places}
+            if self.ledger.held or self._repairs:
                 return
-            for attempt in self.unsure:
-                for uuid in self._may_come(attempt):
-                    late = _Repair(uuid, attempt.places[uuid], attempt.generation, {})
-                    if not self._replace(late):
-                        return
+            known = self.ledger.late
+            for one in known:
+                if not self._look_at(one, is_deleted, is_last=is_last):
+                    return
+            new = [one for one in self.ledger.late if one not in known]
+            self._unread = {uuid for one in new for uuid in one.places}
 
-    def give_up(self) -> None:
-        """Log what could not be released."""
-        for repair in self._repairs:
-            LOG.warning("The claim of instance %s may be left in Placement", repair.uuid)
+    def _look_at(
+        self, late: Transaction, is_deleted: Callable[[str], bool], *, is_last: bool
+    ) -> bool:
+        """Remove what a late claim has made; return whether Placement has answered.
 
-    @property
-    def _next_generation(self) -> int:
-        return (self._generation or 0) + 1
+        Two claims of one consumer that begin at the same moment can leave usage behind of which
+        Placement does not know the consumer any more, and lists no allocation. The next claim
+        replaces it.
+        """
+        absent, made = dict[str, ClaimedPlace](), list[Consumer]()
+        is_made = False
+        for uuid, place in late.places.items():
+            found = repair.read(uuid)
+            if found is None:
+                return False
+            is_novas = uuid in self._settled and uuid not in self._given_back
+            if late.leaves(found):
+                is_made = True
+                if not is_novas or is_deleted(uuid):
+                    made.append(found)
+            elif found.generation is not None and not (is_made or is_last):
+                # It is not made, and cannot be: but for a moment in which Placement takes a
+                # consumer that is made meanwhile for its own. The last look is at all.
+                return True
+            elif found.generation is None and not is_novas:
+                absent[uuid] = place
+        self.ledger.read(made)
+        if absent and (is_made or is_last):
+            self._adopt(absent)
+        self.release()
+        return not self.ledger.held
 
-    def _hold(self, made: _Transaction) -> None:
-        self.places, self._generation = dict(made.places), made.generation
+    def _adopt(self, places: Mapping[str, ClaimedPlace]) -> None:
+        """Claim places anew, for usage that is left behind there to get a consumer again."""
+        answer = self._send(self.ledger.claim(places)).answer
+        if answer is Answer.NO_ROOM and len(places) > 1:
+            # What is left behind has room.
+            for uuid, place in places.items():
+                self._send(self.ledger.claim({uuid: place}))
 
-    def _write(self, places: Mapping[str, ClaimedPlace]) -> Written:
-        self.transactions += 1
-        written = allocations.write(
-            self.owner,
-            [Consumer(uuid, place.allocations, self._generation) for uuid, place in places.items()],
-        )
-        counts.count(catalogue.TRANSACTIONS, answer=written.answer.name.lower())
+    def _unfenced(self) -> list[Transaction]:
+        return self.ledger.unfenced(self._settled.keys() - self._given_back)
+
+    def _send(self, sent: Transaction) -> Written:
+        written = allocations.write(self.owner, sent.consumers)
+        if not sent.is_release:
+            self.transactions += 1
+            counts.count(catalogue.TRANSACTIONS, answer=written.answer.name.lower())
+        is_unclear = written.answer in _UNCLEAR and not sent.is_release
+        if written.answer is not Answer.UNKNOWN and not is_unclear:
+            self.ledger.answered(sent, is_made=written.answer is Answer.DONE)
         return written
 
-    def _read_back(self, places: Mapping[str, ClaimedPlace], written: Written) -> Written:
-        """Return whether a transaction without an answer, or an earlier one, was made after all."""
-        attempt = _Transaction(places, self._next_generation)
-        if written.answer is Answer.UNKNOWN:
-            self.unsure.append(attempt)
-        try:
-            found = allocations.read(next(iter(places)))
-        except Exception as error:
-            return Written(Answer.UNKNOWN, f"{written.detail}; {error}")
-        for one in dict.fromkeys([attempt, *reversed(self.unsure)]):
-            # Claims that differ elsewhere may agree on this instance, but not on the generation.
-            if found.generation == one.generation and same(
-                one.places[found.uuid].allocations, found.allocations
-            ):
-                self._hold(one)
-                self.unsure = [other for other in self.unsure if other is not one]
-                return Written(Answer.DONE)
-        return written
+    def _read_back(self, sent: Transaction, written: Written) -> bool:
+        """Read what a claim and those without an answer have made; return whether that is known.
 
-    def _repair(self, repairs: list[_Repair]) -> None:
+        After an unknown answer it is not if the first consumer is unchanged, as yet.
+        """
+        found: list[Consumer] = []
+        late = [uuid for one in self.ledger.late for uuid in one.places]
+        for uuid in dict.fromkeys([*sent.places, *late]):
+            consumer = repair.read(uuid) if request_deadline.remaining_in_all() > 0 else None
+            if consumer is None:
+                return False
+            is_unchanged = not found and consumer.generation == sent.generations[uuid]
+            if written.answer is Answer.UNKNOWN and is_unchanged:
+                return False
+            found.append(consumer)
+        self.ledger.read(found)
+        if written.answer is not Answer.UNKNOWN:
+            self.ledger.answered(sent, is_made=False)
+        return True
+
+    def _release_one(self, uuid: str) -> bool:
+        """Release an instance if it has what it was given; return whether that is known."""
+        for change in range(repair.CHANGES):
+            if change:
+                repair.pause(change)
+            found = repair.read(uuid)
+            if found is None:
+                return False
+            self.ledger.read([found])
+            if uuid not in self.ledger.held:
+                return True
+            if self._send(self.ledger.release([uuid])).answer is Answer.UNKNOWN:
+                return False
+            if uuid not in self.ledger.held:
+                return True
+        return False
+
+    def _repair(self, repairs: list[Repair]) -> None:
         """Make some changes; those from the first one on that is not answered are kept for later.
 
         Placement that does not answer costs one timeout so, not one for each instance.
         """
-        for i, repair in enumerate(repairs):
-            if not self._replace(repair):
+        for i, one in enumerate(repairs):
+            if not repair.make(self.owner, one):
                 self._repairs += repairs[i:]
                 return
-
-    def _replace(self, repair: _Repair) -> bool:
-        """Replace an instance's allocations, if they are still what was claimed.
-
-        :returns: whether Placement has answered
-        """
-        target = repair.target
-        # As Nova adds them up.
-        both = {**target, **repair.claimed.allocations}
-        for change in range(CHANGES):
-            if change:
-                _pause(change)
-            try:
-                found = allocations.read(repair.uuid)
-            except Exception as error:
-                LOG.debug("The allocations of instance %s cannot be read: %s", repair.uuid, error)
-                return False
-            is_ours = same(found.allocations, both)
-            if not target:
-                # Nova raises the generation if it finds the claim, and relies on it then.
-                is_ours = is_ours and found.generation == repair.generation
-            if not is_ours or same(found.allocations, target):
-                return True
-            written = allocations.write(
-                self.owner, [Consumer(repair.uuid, target, found.generation)]
-            )
-            if written.answer is Answer.DONE:
-                return True
-        return False
-
-
-def _pause(number: int) -> None:
-    """Wait before a transaction is sent again; charged to the request."""
-    with request_deadline.charged():
-        clock.current.sleep(min(FIRST_PAUSE * 2**number, LONGEST_PAUSE))
-
-
-def contains(held: Allocations, claimed: Allocations) -> bool:
-    """True if allocations have all providers and amounts of others."""
-    return all(
-        provider in held and dict(held[provider]["resources"]) == dict(found["resources"])
-        for provider, found in claimed.items()
-    )
-
-
-def same(first: Allocations, second: Allocations) -> bool:
-    """True if allocations are equal by provider, resource class and amount."""
-    return first.keys() == second.keys() and contains(first, second)

@@ -1,4 +1,4 @@
-"""The instances of a request that are not created yet: its build requests."""
+"""The instances of a request in the API database: its build requests, and which were deleted."""
 
 import json
 
@@ -50,6 +50,17 @@ def read(context: nova_context.RequestContext, first: str, count: int) -> dict[i
         }
 
     return databases.read_api(query)
+
+
+def is_deleted(uuid: str) -> bool:
+    """True if an instance was deleted, or its deletion has begun. One query in the API database.
+
+    :raises: one of ``databases.OUTAGES``
+    """
+    context, row = nova_context.get_admin_context(), api_models.InstanceMapping
+    query = sa.select(row.queued_for_delete).where(row.instance_uuid == uuid)
+    found = databases.read_api(lambda: databases.api_rows(context, query))
+    return not found or bool(found[0][0])
 
 
 def _key(text: str | None) -> tuple[str, int] | None:

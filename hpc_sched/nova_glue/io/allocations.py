@@ -8,26 +8,39 @@ both.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import nova.conf
+import requests.exceptions
 from keystoneauth1 import exceptions as ksa_exceptions
 from nova import context as nova_context
 from nova.scheduler.client import report
+from urllib3 import exceptions as urllib3_exceptions
 
 from hpc_sched import exceptions, masking
 from hpc_sched.nova_glue.io import request_deadline
 
+CONF = nova.conf.CONF
+
 # As Nova's own claims: consumers have generations (1.28), but no type (1.38).
 _VERSION = "1.36"
 _CONCURRENT = "placement.concurrent_update"
+# Placement has the same code for this conflict as for one of providers.
+_EXPECTED = re.compile(r"consumer generation conflict - expected (\S+)")
 
 _BEFORE_SENDING = (
     ksa_exceptions.DiscoveryFailure,
     ksa_exceptions.EndpointNotFound,
     ksa_exceptions.MissingAuthPlugin,
     ksa_exceptions.Unauthorized,
+)
+_NOT_CONNECTED = (
+    urllib3_exceptions.NewConnectionError,
+    urllib3_exceptions.ConnectTimeoutError,
+    requests.exceptions.ConnectTimeout,
 )
 
 # Provider to {"resources": {resource class: amount}}.
@@ -41,6 +54,8 @@ class Answer(enum.Enum):
     NO_ROOM = "no room"  # a provider lacks room, or does not exist any more
     CONFLICT = "conflict"  # others changed a provider at the same moment
     CONSUMER_CHANGED = "consumer changed"  # a consumer does not have the expected generation
+    # Another transaction has made the record of a consumer and not written its allocations yet.
+    CONSUMER_PENDING = "consumer pending"
     FAILED = "failed"  # nothing was written
     UNKNOWN = "unknown"  # no answer: it may have been written
 
@@ -100,7 +115,8 @@ def write(owner: Owner, consumers: Sequence[Consumer]) -> Written:
     except _BEFORE_SENDING as error:
         return Written(Answer.FAILED, masking.first_line(error))
     except Exception as error:
-        return Written(Answer.UNKNOWN, masking.first_line(error))
+        answer = Answer.FAILED if _was_not_sent(error) else Answer.UNKNOWN
+        return Written(answer, masking.first_line(error))
     return _outcome(response)
 
 
@@ -120,6 +136,22 @@ def read(uuid: str) -> Consumer:
     return Consumer(uuid, found["allocations"], found.get("consumer_generation"))
 
 
+def _was_not_sent(error: BaseException | None) -> bool:
+    """True if a request was not sent because there was no connection.
+
+    keystoneauth has one exception for that and for a connection that broke later; what it hides
+    is in its context. An earlier attempt of its own may have been sent.
+    """
+    if CONF.placement.connect_retries:
+        return False
+    while error is not None:
+        pool = getattr(error.args[0], "reason", None) if error.args else None
+        if isinstance(error, _NOT_CONNECTED) or isinstance(pool, _NOT_CONNECTED):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def _outcome(response: Any) -> Written:
     """Return what a response says."""
     status = response.status_code
@@ -135,8 +167,12 @@ def _outcome(response: Any) -> Written:
     if status == 409 and code != _CONCURRENT:
         return Written(Answer.NO_ROOM, detail)
     if status == 409:
-        changed = "consumer generation conflict" in detail
-        return Written(Answer.CONSUMER_CHANGED if changed else Answer.CONFLICT, detail)
+        expected = _EXPECTED.search(detail)
+        if expected is None:
+            return Written(Answer.CONFLICT, detail)
+        is_pending = expected[1] == "0"
+        answer = Answer.CONSUMER_PENDING if is_pending else Answer.CONSUMER_CHANGED
+        return Written(answer, detail)
     if status == 400:
         return Written(Answer.NO_ROOM, detail)
     # A proxy answers so while Placement goes on.

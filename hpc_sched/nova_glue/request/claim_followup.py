@@ -18,6 +18,7 @@ from oslo_log import log as logging
 
 from hpc_sched import clock
 from hpc_sched.nova_glue.claim.gang_claim import GangClaim
+from hpc_sched.nova_glue.instances import request_instances
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 from hpc_sched.nova_glue.request.group_state import GroupState
 
@@ -118,10 +119,13 @@ def _is_done(one: _Followed) -> bool:
     is_last = now - one.over_at >= LATE
     if not is_last and now < one.clean_at:
         return False
-    gang.clean()
+    gang.clean(request_instances.is_deleted, is_last=is_last)
     one.clean_at, one.pause = now + one.pause, min(2 * one.pause, LONGEST_PAUSE)
-    if is_last:
-        gang.give_up()
+    if is_last and gang.unsettled:
+        LOG.warning(
+            "Allocations of instances %s may be left in Placement, which has not answered",
+            ", ".join(gang.unsettled),
+        )
     return is_last or gang.is_clean
 
 

@@ -15,7 +15,8 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue.claim import claim_conditions
-from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
+from hpc_sched.nova_glue.claim.gang_claim import GangClaim
+from hpc_sched.nova_glue.claim.ledger import ClaimedPlace
 from hpc_sched.nova_glue.instances import request_instances
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.io.allocations import Answer, Owner
@@ -66,6 +67,10 @@ def claim(
                 # Members that break a constraint while they are placed may still move.
                 if isinstance(answer, Rejection) and not answer.conflict:
                     break
+            if isinstance(answer, Plan):
+                fence(state)
+            elif state.gang is not None:
+                state.gang.release()
             return answer
     except BaseException:
         if state.gang is not None:
@@ -76,6 +81,12 @@ def claim(
             state.gang.is_complete = True
             held = catalogue.HELD if state.gang.is_held else catalogue.NOT_HELD
             counts.count(catalogue.GANG_CLAIMS, answer=held)
+
+
+def fence(state: GroupState) -> None:
+    """Keep what was sent without an answer from being made while Nova claims VM by VM."""
+    if state.gang is not None:
+        state.gang.fence()
 
 
 def _claim(
@@ -93,17 +104,15 @@ def _claim(
         gang = state.gang = GangClaim(Owner(spec.project_id, spec.user_id), multiplier)
         state.rooms.hold(gang.candidates)
         claim_followup.follow(gang, state, spec)
-    held = _claimed(state, gang, instances, positions, answer)
-    if isinstance(held, Rejection):
-        gang.release()
-    return held
+    return _claimed(state, gang, instances, positions, answer)
 
 
 def reclaim(state: GroupState, positions: Array) -> None:
     """Claim new places for the VMs that Nova has not placed: a host of theirs is gone.
 
-    The hosts that are left keep the group's constraints. Without such places, those on hosts that
-    are still candidates stay claimed.
+    The hosts that are left keep the group's constraints. Without such places all stay claimed:
+    what Nova adds to is repaired, while a release whose answer is lost might come after Nova's
+    claim, and take that away.
     """
     gang = state.gang
     assert gang is not None
@@ -111,8 +120,7 @@ def reclaim(state: GroupState, positions: Array) -> None:
     answer = state.decide(state.group_request(positions))
     if isinstance(answer, Plan):
         _claimed(state, gang, instances, positions, answer, is_first=False)
-    left = set(positions.tolist())
-    gang.release({uuid for uuid, place in gang.places.items() if place.position not in left})
+    gang.fence()
 
 
 def _may_claim(state: GroupState, spec: objects.RequestSpec) -> bool:

@@ -17,7 +17,8 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
+from hpc_sched.nova_glue.claim.gang_claim import GangClaim
+from hpc_sched.nova_glue.claim.ledger import ClaimedPlace
 from hpc_sched.nova_glue.instances import group_members, mdobp_input
 from hpc_sched.nova_glue.instances.claim_observer import ClaimObserver, GroupClaims
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances

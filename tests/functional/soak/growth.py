@@ -25,7 +25,7 @@ from hpc_sched.core.processors import group_processors
 from hpc_sched.core.room import verified_rooms
 from hpc_sched.core.sharing import mdobp
 from hpc_sched.nova_glue import nova_release, request
-from hpc_sched.nova_glue.claim import gang_claim
+from hpc_sched.nova_glue.claim import gang_claim, ledger
 from hpc_sched.nova_glue.instances import (
     colocated_instances,
     group_members,
@@ -59,7 +59,7 @@ OF_REQUESTS: frozenset[type] = frozenset(
     {
         *_classes_of(request),
         gang_claim.GangClaim,
-        gang_claim.ClaimedPlace,
+        ledger.ClaimedPlace,
         colocated_instances.ColocatedInstances,
         allocation_candidates.AllocationCandidates,
         group_members.GroupMembership,

@@ -1,0 +1,69 @@
+"""Repairs: what Nova does not use of an instance's allocations is taken away again.
+
+If Nova claims another host or candidate for an instance than was claimed for it, it adds up both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oslo_log import log as logging
+
+from hpc_sched import clock
+from hpc_sched.nova_glue.claim.ledger import ClaimedPlace, same
+from hpc_sched.nova_glue.io import allocations, request_deadline
+from hpc_sched.nova_glue.io.allocations import Allocations, Answer, Consumer, Owner
+
+LOG = logging.getLogger(__name__)
+
+# Attempts to change one instance's allocations that others change at the same moment.
+CHANGES = 4
+# Seconds between two attempts, doubled each time.
+FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A change of one instance's allocations."""
+
+    uuid: str
+    claimed: ClaimedPlace  # by the request, and of no use
+    target: Allocations  # what Nova has claimed
+
+
+def make(owner: Owner, repair: Repair) -> bool:
+    """Take a place away from an instance if it has that in addition to what Nova has claimed.
+
+    Reads and writes until no other change interferes, :data:`CHANGES` times at the most.
+
+    :returns: whether Placement has answered
+    """
+    # As Nova adds them up.
+    both = {**repair.target, **repair.claimed.allocations}
+    for change in range(CHANGES):
+        if change:
+            pause(change)
+        found = read(repair.uuid)
+        if found is None:
+            return False
+        if not same(found.allocations, both) or same(found.allocations, repair.target):
+            return True
+        changed = Consumer(repair.uuid, repair.target, found.generation)
+        if allocations.write(owner, [changed]).answer is Answer.DONE:
+            return True
+    return False
+
+
+def read(uuid: str) -> Consumer | None:
+    """Return what an instance has in Placement, or None if that does not answer."""
+    try:
+        return allocations.read(uuid)
+    except Exception as error:
+        LOG.debug("The allocations of instance %s cannot be read: %s", uuid, error)
+        return None
+
+
+def pause(number: int, longest: float = LONGEST_PAUSE) -> None:
+    """Wait before something is sent again; charged to the request."""
+    with request_deadline.charged():
+        clock.current.sleep(min(FIRST_PAUSE * 2**number, longest))
