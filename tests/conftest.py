@@ -37,6 +37,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SEED",
         help="shuffle the tests that share a cloud by this number, or by a drawn one: random",
     )
+    group.addoption(
+        "--rewrite-transcripts",
+        action="store_true",
+        help="write the transcripts of tests/protocol again, after an intended change",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -33,6 +33,7 @@ PARTS = {
     "rooms": "clouds of devices, drawn at length",
     "planner": "exhaustive searches, integer programs, the golden record",
     "sizes": "files at the limits of what is read",
+    "protocol": "claims without a cloud: 100,000 histories, Placement in memory and the real one",
     "databases": "10,000 VMs on SQLite, MariaDB and PostgreSQL",
     "processes": "wheels, benchmarks, clouds of processes, contention",
 }

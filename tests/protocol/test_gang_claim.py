@@ -1,18 +1,23 @@
-"""The claims of a request, on a Placement that keeps the rules of consumers and their generations.
+"""The claims of a request, call by call, on a Placement in memory."""
 
-What real Placement and Nova make of them: tests/functional/test_gang_claims.py.
-"""
-
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Iterator
+from typing import Any
 
 import nova.conf
 import pytest
-from keystoneauth1 import exceptions as ksa_exceptions
 
 from hpc_sched import conf
-from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
-from hpc_sched.nova_glue.io import allocations
-from hpc_sched.nova_glue.io.allocations import Allocations, Answer, Consumer, Owner, Written
+from hpc_sched.nova_glue.claim import gang_claim
+from hpc_sched.nova_glue.claim.gang_claim import GangClaim
+from hpc_sched.nova_glue.claim.ledger import ClaimedPlace
+from hpc_sched.nova_glue.io.allocations import Answer, Owner
+from tests.protocol.direct import DirectAdapter, connected
+from tests.protocol.placement_model import PlacementModel, Provider
+
+pytestmark = pytest.mark.usefixtures("turned_clock")
+
+HOSTS = ("x", "y", "z")
 
 
 def on(*providers: str) -> dict[str, dict[str, dict[str, int]]]:
@@ -24,59 +29,57 @@ def place(*providers: str) -> ClaimedPlace:
     return ClaimedPlace(0, {"allocations": on(*providers)})
 
 
-class Placement:
-    """Consumers with allocations and generations; what they are sent may get lost on the way."""
+def never(_uuid: str) -> bool:
+    return False
 
-    def __init__(self) -> None:
-        self.consumers: dict[str, tuple[Allocations, int]] = {}
-        # What becomes of the next writes: an answer instead of theirs, nothing being written.
-        self.answers: list[Answer] = []
-        self.unanswered = 0  # reads from now on without an answer
-        self.reads = 0
 
-    def write(self, _owner: Owner, consumers: list[Consumer]) -> Written:
-        if self.answers:
-            return Written(self.answers.pop(0))
-        for one in consumers:
-            if self.generation(one.uuid) != one.generation:
-                return Written(Answer.CONSUMER_CHANGED)
-        for one in consumers:
-            self.put(one.uuid, one.allocations)
-        return Written(Answer.DONE)
+class Cloud:
+    """A Placement, and what Nova and others do there."""
 
-    def read(self, uuid: str) -> Consumer:
-        self.reads += 1
-        if self.unanswered:
-            self.unanswered -= 1
-            raise ksa_exceptions.ConnectTimeout("no answer")
-        held, generation = self.consumers.get(uuid, ({}, None))
-        return Consumer(uuid, held, generation)
+    def __init__(self, adapter: DirectAdapter) -> None:
+        self.adapter, self.placement = adapter, adapter.placement
 
-    def generation(self, uuid: str) -> int | None:
-        return self.consumers[uuid][1] if uuid in self.consumers else None
-
-    def put(self, uuid: str, found: Mapping[str, object]) -> None:
-        if found:
-            self.consumers[uuid] = dict(found), (self.generation(uuid) or 0) + 1
-        else:
-            self.consumers.pop(uuid, None)
+    def put(self, uuid: str, allocations: Any) -> None:
+        """Replace what a consumer has, whatever its generation."""
+        record = self.placement.consumers.get(uuid)
+        answer = self.placement.send(
+            "PUT",
+            f"/allocations/{uuid}",
+            {
+                "allocations": allocations,
+                "project_id": "project",
+                "user_id": "user",
+                "consumer_generation": None if record is None else record.generation,
+            },
+        )
+        assert answer, answer
 
     def nova_claims(self, uuid: str, *providers: str) -> None:
         """Add to what a consumer has, as Nova's claim does."""
-        self.put(uuid, on(*providers) | dict(self.consumers.get(uuid, ({}, 0))[0]))
+        before = self.placement.held(uuid).body["allocations"]
+        held = {name: {"resources": found["resources"]} for name, found in before.items()}
+        self.put(uuid, on(*providers) | held)
+
+    def late(self, number: int) -> int:
+        """Make a POST once more; return the status."""
+        return self.placement.send("POST", "/allocations", self.adapter.bodies[number]).status_code
 
     @property
     def held(self) -> dict[str, list[str]]:
-        return {uuid: sorted(held) for uuid, (held, _) in self.consumers.items()}
+        return {
+            uuid: sorted({provider for provider, _ in rows})
+            for uuid, rows in self.placement.allocations.items()
+        }
 
 
 @pytest.fixture
-def placement(monkeypatch: pytest.MonkeyPatch) -> Placement:
+def cloud() -> Iterator[Cloud]:
     conf.register_opts(nova.conf.CONF)
-    found = Placement()
-    monkeypatch.setattr(allocations, "write", found.write)
-    monkeypatch.setattr(allocations, "read", found.read)
-    return found
+    placement = PlacementModel({name: Provider(name, {"VCPU": 100}) for name in HOSTS})
+    for name in ("gpu0", "gpu1", "foreign"):
+        placement.providers[name] = Provider(name, {"VCPU": 100})
+    with connected(placement) as adapter:
+        yield Cloud(adapter)
 
 
 @pytest.fixture
@@ -84,132 +87,269 @@ def gang() -> GangClaim:
     return GangClaim(Owner("project", "user"), 1.0)
 
 
-def test_what_nova_has_found_is_not_removed_though_that_was_not_seen(placement, gang):
+def test_what_nova_has_found_is_not_removed_though_that_was_not_seen(cloud, gang):
     gang.claim({"a": place("x"), "b": place("y")})
-    placement.nova_claims("a", "x")
-    gang.clean()
-    assert placement.held == {"a": ["x"]}
+    cloud.nova_claims("a", "x")
+    gang.clean(never)
+    assert cloud.held == {"a": ["x"]}
     assert gang.is_clean
 
 
-def test_a_second_claim_that_was_not_made_is_not_taken_for_made_by_its_first_instance(
-    placement, gang
-):
+@pytest.mark.parametrize("fate", ["lost", "made"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_claim_whose_answer_is_lost_is_held_and_never_made_again(cloud, gang, fate, is_first):
+    if not is_first:
+        gang.claim({"a": place("x"), "b": place("y")})
+    lost = cloud.adapter.count("POST")
+    cloud.adapter.fates = [fate]
+    assert gang.claim({"a": place("x"), "b": place("z")}).answer is Answer.DONE
+    assert cloud.held == {"a": ["x"], "b": ["z"]}
+    assert cloud.late(lost) == 409
+    gang.release()
+    assert cloud.held == {}
+
+
+@pytest.mark.parametrize("fate", ["lost", "made"])
+def test_a_claim_whose_answer_is_lost_is_looked_for_after_the_request_too(cloud, gang, fate):
+    """That it is found made proves nothing: the network may have carried it twice."""
+    cloud.adapter.fates = [fate]
+    gang.claim({"a": place("x")})
+    gang.release()
+    assert not gang.is_clean
+    assert cloud.late(0) == 204
+    assert cloud.held == {"a": ["x"]}
+    gang.clean(never)
+    assert cloud.held == {}
+
+
+def test_a_claim_that_differs_from_the_held_one_on_one_instance_is_not_taken_for_it(cloud, gang):
     gang.claim({"a": place("x"), "b": place("y")})
-    placement.answers = [Answer.UNKNOWN]
+    cloud.adapter.fates = ["lost"] * 99
     written = gang.claim({"a": place("x"), "b": place("z")})
     assert written.answer is Answer.UNKNOWN
     assert gang.places["b"].allocations == on("y")
+    cloud.adapter.fates = []
     for uuid, host in (("a", "x"), ("b", "z")):
-        placement.nova_claims(uuid, host)
+        cloud.nova_claims(uuid, host)
         gang.settle(uuid, on(host))
-    assert placement.held == {"a": ["x"], "b": ["z"]}
+    assert cloud.held == {"a": ["x"], "b": ["z"]}
 
 
-@pytest.mark.parametrize("is_first", [True, False])
-def test_a_claim_whose_answer_is_lost_is_held(placement, gang, monkeypatch, is_first):
-    if not is_first:
-        gang.claim({"a": place("x"), "b": place("y")})
-
-    def lose(owner: Owner, consumers: list[Consumer]) -> Written:
-        assert placement.write(owner, consumers).answer is Answer.DONE
-        return Written(Answer.UNKNOWN)
-
-    monkeypatch.setattr(allocations, "write", lose)
-    assert gang.claim({"a": place("x"), "b": place("z")}).answer is Answer.DONE
-    monkeypatch.setattr(allocations, "write", placement.write)
-    gang.release()
-    assert placement.held == {}
-    assert gang.is_clean
-
-
-def test_a_conflict_of_providers_is_sent_again(placement, gang):
-    placement.answers = [Answer.CONFLICT] * 3
+def test_a_conflict_of_providers_is_sent_again(cloud, gang):
+    cloud.adapter.fates = ["conflict"] * 3
     assert gang.claim({"a": place("x")}).answer is Answer.DONE
     assert gang.transactions == 4
 
 
-@pytest.mark.parametrize(
-    "fail",
-    [
-        pytest.param(lambda placement: placement.answers.append(Answer.UNKNOWN), id="unanswered"),
-        pytest.param(lambda placement: placement.answers.extend([Answer.CONFLICT] * 9), id="busy"),
-    ],
-)
+def test_unknown_answers_and_conflicts_are_not_sent_again_without_an_end(cloud, gang):
+    cloud.adapter.fates = ["conflict"] * 99
+    assert gang.claim({"a": place("x")}).answer is Answer.CONFLICT
+    assert gang.transactions == gang_claim.CONFLICT_RETRIES + 1
+    cloud.adapter.fates = ["lost"] * 99
+    gang.transactions = 0
+    assert gang.claim({"a": place("x")}).answer is Answer.UNKNOWN
+    assert gang.transactions <= gang_claim.UNKNOWN_RETRIES + 1
+
+
+def test_no_consumer_is_ever_sent_generation_0(cloud, gang, turned_clock):
+    """Another transaction has made the record of a consumer and is about to write it."""
+    inside = cloud.placement.begin("POST", "/allocations", body_of("a", "x"))
+    while next(inside) != "write":
+        pass
+    ended = turned_clock.started(gang.claim, {"a": place("y")})
+    turned_clock.sleep(1)
+    assert not ended.done()
+    assert all(body["a"]["consumer_generation"] is None for body in cloud.adapter.bodies)
+    with pytest.raises(StopIteration):
+        next(inside)
+    [written] = turned_clock.results([ended])
+    # The other one's, as far as is known here.
+    assert written.answer is Answer.CONSUMER_CHANGED
+    assert cloud.held == {"a": ["x"]}
+
+
+def body_of(uuid: str, provider: str) -> dict[str, Any]:
+    owner = {"project_id": "project", "user_id": "user"}
+    return {uuid: {"allocations": on(provider), **owner, "consumer_generation": None}}
+
+
+def test_a_fence_is_one_instance_that_has_room(cloud, gang):
+    """The claim is unknown, then there is no room for all of it; Nova may place less."""
+    cloud.placement.providers["x"].totals["VCPU"] = 1
+    cloud.adapter.fates = ["lost"]
+    assert gang.claim({"a": place("x"), "b": place("x")}).answer is Answer.NO_ROOM
+    gang.fence()
+    assert cloud.held == {"a": ["x"]}
+    cloud.placement.providers["x"].totals["VCPU"] = 9
+    assert cloud.late(0) == 409
+    calls = len(cloud.adapter.calls)
+    gang.fence()
+    assert len(cloud.adapter.calls) == calls
+
+
+def test_a_fence_ends_with_the_first_call_that_is_not_answered(cloud, gang):
+    cloud.adapter.fates = ["lost"] * 999
+    gang.claim({f"vm{n}": place("x") for n in range(64)})
+    calls = cloud.adapter.count("POST")
+    gang.fence()
+    assert cloud.adapter.count("POST") <= calls + gang_claim.UNKNOWN_RETRIES + 1
+
+
+@pytest.mark.parametrize("fates", [["lost"], ["made"], ["conflict"] * 9], ids=str)
 @pytest.mark.parametrize("host", ["x", "y"])
 def test_a_release_that_failed_takes_nothing_of_what_nova_claims_afterwards(
-    placement, gang, fail: Callable[[Placement], object], host
+    cloud, gang, fates, host
 ):
     gang.claim({"a": place("x")})
-    fail(placement)
+    cloud.adapter.fates = list(fates)
     gang.release()
-    placement.answers = []
-    placement.nova_claims("a", host)
+    cloud.adapter.fates = []
+    cloud.nova_claims("a", host)
     gang.settle("a", on(host))
-    gang.clean()
-    assert placement.held == {"a": [host]}
+    gang.clean(never)
+    assert cloud.held == {"a": [host]}
     assert gang.is_clean
 
 
-def test_a_transaction_that_is_made_after_nova_has_released_its_claims_is_removed(placement, gang):
-    """NoValidHost at the third VM: Placement has forgotten the consumers of the others."""
-    placement.answers = [Answer.UNKNOWN]
-    assert gang.claim({uuid: place(uuid) for uuid in "abc"}).answer is Answer.UNKNOWN
-    for uuid in "ab":
-        placement.nova_claims(uuid, uuid)
-        gang.settle(uuid, on(uuid))
-        placement.put(uuid, {})
-    gang.forget_settled()
-    for uuid in "abc":
-        placement.put(uuid, on(uuid))
-    gang.clean()
-    assert placement.held == {}
-
-
-def test_nothing_is_claimed_again_before_a_release_is_answered(placement, gang):
+def test_a_claim_after_a_release_without_an_answer_keeps_that_from_being_made(cloud, gang):
     gang.claim({"a": place("x"), "b": place("y")})
-    placement.answers = [Answer.UNKNOWN]
+    cloud.adapter.fates = ["lost"]
     gang.release()
-    assert gang.claim({"a": place("x"), "b": place("z")}).answer is Answer.UNKNOWN
-    gang.clean()
-    assert placement.held == {}
     assert gang.claim({"a": place("x"), "b": place("z")}).answer is Answer.DONE
+    assert cloud.late(1) == 409
+    assert cloud.held == {"a": ["x"], "b": ["z"]}
 
 
-def test_a_placement_that_does_not_answer_is_asked_once_for_all_instances(placement, gang):
-    gang.claim({f"vm{n}": place("x") for n in range(64)})
-    placement.answers, placement.unanswered = [Answer.FAILED], 1
-    gang.release()
-    assert placement.reads == 1
-    placement.unanswered = 1
-    gang.clean()
-    assert placement.reads == 2
-    gang.clean()
-    assert placement.held == {}
+def test_a_transaction_that_is_made_after_nova_has_released_its_claims_is_removed(cloud, gang):
+    """NoValidHost at the third VM: Placement has forgotten the consumers of the others."""
+    cloud.adapter.fates = ["lost"] * 99
+    hosts = dict(zip("abc", HOSTS, strict=True))
+    assert gang.claim({uuid: place(host) for uuid, host in hosts.items()}).answer is Answer.UNKNOWN
+    for uuid in "ab":
+        cloud.nova_claims(uuid, hosts[uuid])
+        gang.settle(uuid, on(hosts[uuid]))
+    assert cloud.late(0) == 409
+    for uuid in "ab":
+        cloud.put(uuid, {})
+    gang.forget_settled()
+    assert cloud.late(0) == 204
+    cloud.adapter.fates = []
+    gang.clean(never)
+    assert cloud.held == {}
 
 
-def test_what_others_have_changed_is_not_released(placement, gang):
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_what_a_late_claim_gives_to_an_instance_that_nova_had_placed_goes_only_if_that_is_deleted(
+    cloud, gang, is_deleted
+):
+    """The one VM of a request is deleted before its late claim comes; or it was unshelved."""
+    cloud.adapter.fates = ["lost"]
+    gang.claim({"a": place("x")})
+    cloud.nova_claims("a", "x")
+    gang.settle("a", on("x"))
+    cloud.put("a", {})
+    assert cloud.late(0) == 204
+    gang.clean(lambda _uuid: is_deleted)
+    assert cloud.held == ({} if is_deleted else {"a": ["x"]})
+
+
+def test_usage_without_a_consumer_gets_one_again_and_is_removed(cloud, gang):
+    """Two claims begin at once, and the one that fails removes the record of a consumer."""
+    cloud.adapter.fates = ["made", *["lost"] * 99]
+    cloud.adapter.unanswered = 99
     gang.claim({"a": place("x"), "b": place("y")})
-    placement.nova_claims("b", "foreign")
+    cloud.adapter.fates, cloud.adapter.unanswered = [], 0
+    del cloud.placement.consumers["b"]
+    assert cloud.placement.unlisted == ["b"]
+    gang.clean(never)
+    assert cloud.held == {}
+    assert cloud.placement.unlisted == []
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_usage_without_a_consumer_is_looked_for_at_the_last(cloud, gang, has_room):
+    cloud.adapter.fates = ["lost"]
+    cloud.placement.providers["x"].totals["VCPU"] = 2
+    gang.claim({"a": place("x"), "b": place("x")})
     gang.release()
-    assert placement.held == {"b": ["foreign", "y"]}
+    if not has_room:
+        for uuid in "cd":
+            cloud.nova_claims(uuid, "x")
+    gang.clean(never)
+    assert not gang.is_clean
+    gang.clean(never, is_last=True)
+    assert cloud.held == ({} if has_room else {"c": ["x"], "d": ["x"]})
+    assert gang.unsettled == []
+
+
+def test_what_could_not_be_looked_at_is_unsettled(cloud, gang):
+    cloud.adapter.fates = ["lost"]
+    gang.claim({"b": place("x"), "a": place("x")})
+    gang.release()
+    cloud.adapter.unanswered = 1
+    gang.clean(never)
+    assert gang.unsettled == ["a", "b"]
+    gang.clean(never)
+    assert gang.unsettled == []
+
+
+def test_a_placement_that_does_not_answer_is_asked_once_for_all_instances(cloud, gang):
+    gang.claim({f"vm{n}": place("x") for n in range(64)})
+    cloud.adapter.fates, cloud.adapter.unanswered = ["conflict"], 1
+    gang.release()
+    assert cloud.adapter.count("GET") == 1
+    assert len(gang.unsettled) == 64
+    cloud.adapter.fates, cloud.adapter.unanswered = ["conflict"], 1
+    gang.clean(never)
+    assert cloud.adapter.count("GET") == 2
+    gang.clean(never)
+    assert cloud.held == {}
+
+
+def test_the_claim_of_64_instances_is_one_call_and_two_more_if_its_answer_is_lost(cloud, gang):
+    gang.claim({f"vm{n}": place("x") for n in range(64)})
+    assert cloud.adapter.calls == ["POST /allocations"]
+    cloud.adapter.fates = ["lost"]
+    gang.claim({f"vm{n}": place("y") for n in range(64)})
+    claim = "POST /allocations"
+    assert cloud.adapter.calls == [claim, claim, "GET /allocations/vm0", claim]
+
+
+def test_what_others_have_changed_is_not_released(cloud, gang):
+    gang.claim({"a": place("x"), "b": place("y")})
+    cloud.nova_claims("b", "foreign")
+    gang.release()
+    assert cloud.held == {"b": ["foreign", "y"]}
     assert gang.is_clean
 
 
-def test_an_instance_that_nova_has_moved_since_is_left_where_it_is(placement, gang):
+def test_an_instance_that_nova_has_moved_since_is_left_where_it_is(cloud, gang):
     """Nova claimed another place, and the repair was not answered; then the VM came back."""
     gang.claim({"a": place("x")})
-    placement.nova_claims("a", "y")
-    placement.unanswered = 1
+    cloud.nova_claims("a", "y")
+    cloud.adapter.unanswered = 1
     gang.settle("a", on("y"))
-    placement.put("a", {})
-    placement.nova_claims("a", "x")
-    gang.clean()
-    assert placement.held == {"a": ["x"]}
+    assert gang.unsettled == ["a"]
+    cloud.put("a", {})
+    cloud.nova_claims("a", "x")
+    gang.clean(never)
+    assert cloud.held == {"a": ["x"]}
 
 
-def test_of_a_provider_that_both_places_share_nova_keeps_what_was_claimed(placement, gang):
-    gang.claim({"a": place("root", "gpu0")})
-    placement.nova_claims("a", "root", "gpu1")
-    gang.settle("a", on("root", "gpu1"))
-    assert placement.held == {"a": ["gpu1", "root"]}
+def test_of_a_provider_that_both_places_share_nova_keeps_what_was_claimed(cloud, gang):
+    gang.claim({"a": place("z", "gpu0")})
+    cloud.nova_claims("a", "z", "gpu1")
+    gang.settle("a", on("z", "gpu1"))
+    assert cloud.held == {"a": ["gpu1", "z"]}
+
+
+def test_two_requests_for_the_same_instances_never_take_the_others_claim_for_theirs(
+    cloud, gang, caplog
+):
+    """As after a message that came twice: the second one goes on without a claim."""
+    caplog.set_level(logging.INFO)
+    gang.claim({"a": place("x"), "b": place("y")})
+    other = GangClaim(Owner("project", "user"), 1.0)
+    assert other.claim({"a": place("x"), "b": place("z")}).answer is Answer.CONSUMER_CHANGED
+    other.release()
+    assert cloud.held == {"a": ["x"], "b": ["y"]}

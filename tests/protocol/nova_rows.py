@@ -1,0 +1,158 @@
+"""The rows of Nova's databases that the plugin reads, in memory, behind ``io/databases``.
+
+Its queries run as they are, on SQLite. One cell, with id 1; cell0 has id 0.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import sqlalchemy as sa
+from nova.db.api import models as api_models
+from nova.db.main import models as main_models
+from oslo_utils import timeutils
+
+from hpc_sched.nova_glue.io import circuit_breaker, databases
+
+CELL0, CELL = 0, 1
+_MODELS = (
+    api_models.BuildRequest,
+    api_models.InstanceMapping,
+    api_models.InstanceGroup,
+    api_models.InstanceGroupMember,
+    main_models.Instance,
+    main_models.Service,
+)
+# When everything was created, and seen last: nothing in a history is older than a minute.
+NOW = "2026-01-01 00:00:00.000000"
+
+
+class NovaRows:
+    """Build requests, mappings, groups and instances."""
+
+    def __init__(self) -> None:
+        """Make the tables."""
+        self._engine = sa.create_engine(
+            "sqlite://", poolclass=sa.pool.StaticPool, connect_args={"check_same_thread": False}
+        )
+        self._connection = self._engine.connect()
+        for model in _MODELS:
+            columns = [
+                sa.Column(one.name, one.type, primary_key=one.name == "id")
+                for one in model.__table__.columns
+            ]
+            sa.Table(model.__tablename__, sa.MetaData(), *columns).create(self._connection)
+        # Rows are written without SQLAlchemy, which takes longer than a request.
+        driver = self._connection.connection.driver_connection
+        assert driver is not None
+        self._driver = driver.cursor()
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        self.is_lost = False
+        for model in _MODELS:
+            self._run(f"DELETE FROM {model.__tablename__}")
+
+    def add_group(self, uuid: str) -> None:
+        """Add a server group."""
+        self._add("instance_groups", uuid=uuid, name=uuid, user_id="user", project_id="project")
+
+    def remove_group(self, uuid: str) -> None:
+        """Remove a server group and its list of members, as its deletion does."""
+        for (number,) in self._found("SELECT id FROM instance_groups WHERE uuid = ?", uuid):
+            self._run("DELETE FROM instance_group_member WHERE group_id = ?", number)
+        self._run("DELETE FROM instance_groups WHERE uuid = ?", uuid)
+
+    def add_request(self, uuids: Sequence[str], group: str | None) -> None:
+        """Add what nova-api writes for the VMs of a request."""
+        groups = self._found("SELECT id FROM instance_groups WHERE uuid = ?", group)
+        for number, uuid in enumerate(uuids):
+            fields = {"uuid": uuid, "reservation_id": f"r-{uuids[0]}", "launch_index": number}
+            own = {"instance_uuid": uuid, "project_id": "project"}
+            text = json.dumps({"nova_object.data": fields})
+            self._add("build_requests", **own, instance=text, created_at=NOW)
+            self._add("instance_mappings", **own, cell_id=None, queued_for_delete=False)
+            for (group_id,) in groups:
+                self._add("instance_group_member", instance_uuid=uuid, group_id=group_id)
+
+    def remove_build_request(self, uuid: str) -> None:
+        """Remove a build request."""
+        self._run("DELETE FROM build_requests WHERE instance_uuid = ?", uuid)
+
+    def has_build_request(self, uuid: str) -> bool:
+        """True if a VM has a build request."""
+        return bool(self._found("SELECT id FROM build_requests WHERE instance_uuid = ?", uuid))
+
+    def map_to(self, uuid: str, cell: int) -> None:
+        """Map a VM to a cell."""
+        self._run("UPDATE instance_mappings SET cell_id = ? WHERE instance_uuid = ?", cell, uuid)
+
+    def add_instance(self, uuid: str, reservation: str, host: str) -> None:
+        """Add a VM that runs to the cell."""
+        state = {"vm_state": "active", "task_state": None, "host": host, "node": host}
+        self._add("instances", uuid=uuid, reservation_id=reservation, deleted=0, **state)
+
+    def place(self, uuid: str, host: str | None) -> None:
+        """Set the host of a VM in the cell; None while it is unshelved."""
+        state = ("active", None) if host is not None else ("shelved_offloaded", "unshelving")
+        update = "UPDATE instances SET vm_state = ?, task_state = ?, host = ?, node = ?"
+        self._run(f"{update} WHERE uuid = ?", *state, host, host, uuid)
+
+    def delete(self, uuid: str) -> None:
+        """Remove a VM, as its deletion leaves the databases."""
+        self.remove_build_request(uuid)
+        self._run("DELETE FROM instances WHERE uuid = ?", uuid)
+        self._run("DELETE FROM instance_group_member WHERE instance_uuid = ?", uuid)
+        ended = "UPDATE instance_mappings SET queued_for_delete = 1 WHERE instance_uuid = ?"
+        self._run(ended, uuid)
+
+    def set_service(self, host: str, *, is_down: bool = False) -> None:
+        """Set whether a compute service is up."""
+        self._run("DELETE FROM services WHERE host = ?", host)
+        kind = {"binary": "nova-compute", "topic": "compute", "disabled": False, "deleted": 0}
+        seen = {"last_seen_up": NOW, "created_at": NOW}
+        self._add("services", host=host, forced_down=is_down, **kind, **seen)
+
+    def rows(self, query: Any) -> list[Any]:
+        """Return the rows of a query."""
+        if self.is_lost:
+            raise OSError("no route to host")
+        return list(self._connection.execute(query).all())
+
+    def _add(self, table: str, **values: Any) -> None:
+        places = ", ".join("?" * len(values))
+        self._run(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places})", *values.values())
+
+    def _found(self, statement: str, *values: Any) -> list[Any]:
+        return list(self._driver.execute(statement, values))
+
+    def _run(self, statement: str, *values: Any) -> None:
+        self._driver.execute(statement, values)
+
+
+@contextmanager
+def installed(rows: NovaRows) -> Iterator[None]:
+    """Let the plugin read these rows, in the thread that asks for them."""
+
+    def read_cells(
+        context: Any, arguments: dict[int, list[str]] | None, read: Callable[[Any, list[str]], Any]
+    ) -> Any:
+        if arguments is not None and CELL not in arguments:
+            return databases.CellAnswers()
+        found = read(context, arguments[CELL] if arguments else [])
+        return databases.CellAnswers(rows=list(found))
+
+    now = datetime.datetime.fromisoformat(NOW)
+    with (
+        mock.patch.object(timeutils, "utcnow", return_value=now),
+        mock.patch.object(databases, "api_rows", lambda _context, query: rows.rows(query)),
+        mock.patch.object(databases, "cell_rows", lambda _context, query: rows.rows(query)),
+        mock.patch.object(databases, "read_cells", read_cells),
+        mock.patch.object(circuit_breaker, "ask_one", lambda _source, read, *_: read()),
+    ):
+        yield

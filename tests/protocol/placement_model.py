@@ -1,0 +1,405 @@
+"""Placement in memory: the rules by which it writes allocations, one step after the other.
+
+A transaction is a generator that stops before each step at which Placement's database can be seen
+by others: the look for a consumer, the making of its record, the write of all allocations, and the
+removal of records after a failure. So one transaction can be interleaved with others at any step.
+
+``test_placement_model.py`` compares it with Placement 16.0.0, answer for answer and row for row.
+What is left out: resource classes with ``min_unit`` or ``step_size``, trees of providers, traits,
+other microversions than 1.36, and Placement's own retries after a conflict of providers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib import parse
+
+Body = Mapping[str, Any]
+# Stops before each step with its name; returns the answer.
+Steps = Generator[str, None, "Response"]
+
+CONCURRENT, UNDEFINED = "placement.concurrent_update", "placement.undefined_code"
+_CHANGED = "Another thread concurrently updated the data. Please retry your update"
+_PROVIDER_CHANGED = (
+    "Another thread concurrently updated the resource provider data. Please retry your update"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a client gets."""
+
+    status_code: int
+    body: Any = None
+
+    def __bool__(self) -> bool:
+        return self.status_code < 400
+
+    def json(self) -> Any:
+        """Return the body; one of its own for each call, as it is parsed each time."""
+        return json.loads(json.dumps(self.body))
+
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        return "" if self.body is None else json.dumps(self.body)
+
+
+@dataclass(slots=True)
+class Provider:
+    """A resource provider without parents."""
+
+    name: str
+    totals: dict[str, int]  # by resource class
+    generation: int = 0
+
+
+@dataclass(slots=True)
+class Record:
+    """The record of a consumer."""
+
+    number: int  # its primary key
+    project: str
+    user: str
+    generation: int = 0
+
+
+class _RefusedError(Exception):
+    """A transaction is not made."""
+
+    def __init__(self, status: int, detail: str, code: str = UNDEFINED) -> None:
+        super().__init__(detail)
+        self.answer = error(status, detail, code)
+
+
+def error(status: int, detail: str, code: str = UNDEFINED) -> Response:
+    """Return an answer in Placement's form."""
+    return Response(status, {"errors": [{"status": status, "code": code, "detail": detail}]})
+
+
+@dataclass
+class PlacementModel:
+    """Providers, consumers and allocations, as the rows of its database."""
+
+    providers: dict[str, Provider] = field(default_factory=dict)
+    consumers: dict[str, Record] = field(default_factory=dict)
+    # Consumer to (provider, resource class) to amount; may hold those without a record.
+    allocations: dict[str, dict[tuple[str, str], int]] = field(default_factory=dict)
+    _numbers: int = 0
+
+    def send(self, method: str, path: str, body: Body | None = None) -> Response:
+        """Answer a request as a whole."""
+        steps = self.begin(method, path, body)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                answer: Response = end.value
+                return answer
+
+    def begin(self, method: str, path: str, body: Body | None = None) -> Steps:
+        """Begin a request; the generator returns its answer."""
+        parsed = parse.urlparse(path)
+        query = dict(parse.parse_qsl(parsed.query))
+        match (method, *parsed.path.strip("/").split("/")):
+            case ("GET", "allocations", consumer):
+                return _at_once(self.held(consumer))
+            case ("PUT", "allocations", consumer):
+                return self._write({consumer: body or {}}, of=consumer)
+            case ("POST", "allocations"):
+                return self._write(body or {})
+            case ("DELETE", "allocations", consumer):
+                return _at_once(self._delete(consumer))
+            case ("GET", "allocation_candidates"):
+                return _at_once(self._candidates(query["resources"]))
+            case ("GET", "resource_providers"):
+                if "in_tree" in query:
+                    return _at_once(self._tree(query["in_tree"]))
+                return _at_once(self._with_room(query["resources"]))
+            case ("PUT", "resource_providers", provider, "inventories"):
+                return _at_once(self._set_totals(provider, body or {}))
+            case ("GET", "resource_providers", provider, what):
+                return _at_once(self._provider(provider, what))
+        raise AssertionError(f"{method} {path} is not in this model")
+
+    def used(self, provider: str, resource_class: str) -> int:
+        """Return what is in use, listed or not."""
+        return sum(held.get((provider, resource_class), 0) for held in self.allocations.values())
+
+    def held(self, consumer: str) -> Response:
+        """Return the answer to GET /allocations/CONSUMER."""
+        record = self.consumers.get(consumer)
+        rows = self.allocations.get(consumer)
+        if record is None or not rows:
+            return Response(200, {"allocations": {}})
+        found: dict[str, Any] = {}
+        for (provider, resource_class), amount in rows.items():
+            generation = self.providers[provider].generation
+            entry = found.setdefault(provider, {"generation": generation, "resources": {}})
+            entry["resources"][resource_class] = amount
+        return Response(
+            200,
+            {
+                "allocations": found,
+                "project_id": record.project,
+                "user_id": record.user,
+                "consumer_generation": record.generation,
+            },
+        )
+
+    @property
+    def unlisted(self) -> list[str]:
+        """The consumers whose usage is without a record."""
+        return sorted(self.allocations.keys() - self.consumers.keys())
+
+    def _candidates(self, resources: str) -> Response:
+        found, demand = self._found(resources)
+        return Response(
+            200,
+            {
+                "allocation_requests": [
+                    {"allocations": {uuid: {"resources": demand}}, "mappings": {"": [uuid]}}
+                    for uuid in found
+                ],
+                "provider_summaries": {
+                    uuid: {
+                        "resources": {
+                            name: {"capacity": total, "used": self.used(uuid, name)}
+                            for name, total in self.providers[uuid].totals.items()
+                        }
+                    }
+                    for uuid in found
+                },
+            },
+        )
+
+    def _with_room(self, resources: str) -> Response:
+        found = [{"uuid": uuid} for uuid in self._found(resources)[0]]
+        return Response(200, {"resource_providers": found})
+
+    def _found(self, resources: str) -> tuple[list[str], dict[str, int]]:
+        """Return the providers with room for an amount of each class, and the amounts."""
+        demand = {
+            name: int(amount)
+            for name, _, amount in (one.partition(":") for one in resources.split(","))
+        }
+        found = [
+            uuid
+            for uuid, provider in self.providers.items()
+            if all(
+                provider.totals.get(name, 0) - self.used(uuid, name) >= amount
+                for name, amount in demand.items()
+            )
+        ]
+        return found, demand
+
+    def _tree(self, uuid: str) -> Response:
+        name = self.providers[uuid].name
+        root = {"uuid": uuid, "name": name, "root_provider_uuid": uuid}
+        return Response(200, {"resource_providers": [root]})
+
+    def _provider(self, uuid: str, what: str) -> Response:
+        provider = self.providers.get(uuid)
+        if provider is None:
+            return error(404, f"No resource provider with uuid {uuid} found")
+        generation = {"resource_provider_generation": provider.generation}
+        if what == "inventories":
+            found = {name: _inventory(total) for name, total in provider.totals.items()}
+            return Response(200, {"inventories": found, **generation})
+        if what == "usages":
+            used = {name: self.used(uuid, name) for name in provider.totals}
+            return Response(200, {"usages": used, **generation})
+        assert what == "allocations"
+        held: dict[str, Any] = {}
+        for consumer, rows in self.allocations.items():
+            record = self.consumers.get(consumer)
+            here = {name: amount for (at, name), amount in rows.items() if at == uuid}
+            if record is not None and here:
+                held[consumer] = {"resources": here, "consumer_generation": record.generation}
+        return Response(200, {"allocations": held, **generation})
+
+    def _set_totals(self, uuid: str, body: Body) -> Response:
+        provider = self.providers[uuid]
+        if body["resource_provider_generation"] != provider.generation:
+            return error(409, "resource provider generation conflict", CONCURRENT)
+        found = {name: stock["total"] for name, stock in body["inventories"].items()}
+        assert found.keys() == provider.totals.keys(), "only totals change in this model"
+        provider.totals = found
+        provider.generation += 1
+        return Response(
+            200,
+            {
+                "resource_provider_generation": provider.generation,
+                "inventories": {name: _inventory(total) for name, total in found.items()},
+            },
+        )
+
+    def _delete(self, consumer: str) -> Response:
+        if self.held(consumer).body["allocations"] == {}:
+            return error(404, f"No allocations for consumer '{consumer}'")
+        del self.allocations[consumer], self.consumers[consumer]
+        return Response(204)
+
+    def _write(self, body: Body, of: str | None = None) -> Steps:
+        """Replace the allocations of consumers.
+
+        :param of: the consumer of a PUT, whose errors differ
+        """
+        made: list[Record] = []
+        try:
+            seen = yield from self._find_consumers(body, made)
+        except _RefusedError as refused:
+            yield from self._remove(made)
+            return refused.answer
+        # What is removed is what is there now; the providers' generations are those of now.
+        rows: list[tuple[str, str, str, int]] = []
+        generations: dict[str, int] = {}
+        for consumer, wanted in body.items():
+            allocations = wanted["allocations"]
+            for provider in allocations:
+                if provider not in self.providers:
+                    # The records that were made stay.
+                    what = f"Allocation for resource provider '{provider}' that does not exist."
+                    return error(400, what)
+                generations[provider] = self.providers[provider].generation
+            if allocations:
+                rows += [
+                    (consumer, provider, name, amount)
+                    for provider, found in allocations.items()
+                    for name, amount in found["resources"].items()
+                ]
+            elif (record := self.consumers.get(consumer)) is not None:
+                rows += [(consumer, *key, 0) for key in self.allocations.get(consumer, {})]
+                # Of what is emptied the generation is read again, and not compared with the
+                # one that was sent.
+                seen[consumer] = record.number, record.generation
+        for _, provider, _, _ in rows:
+            generations.setdefault(provider, self.providers[provider].generation)
+        yield "write"
+        try:
+            self._replace(rows, seen, generations)
+        except _RefusedError as refused:
+            yield from self._remove(made)
+            return refused.answer
+        return Response(204)
+
+    def _find_consumers(
+        self, body: Body, made: list[Record]
+    ) -> Generator[str, None, dict[str, tuple[int, int]]]:
+        """Return number and generation of each consumer's record; make those that are lacking."""
+        seen = {}
+        for consumer, wanted in body.items():
+            got = wanted["consumer_generation"]
+            yield f"look for {consumer}"
+            record = self.consumers.get(consumer)
+            if record is None:
+                if got is not None:
+                    raise _conflict("null", got)
+                yield f"make {consumer}"
+                # Another one may have made it meanwhile, whose generation is not compared.
+                record = self.consumers.get(consumer)
+                if record is None:
+                    self._numbers += 1
+                    record = Record(self._numbers, wanted["project_id"], wanted["user_id"])
+                    self.consumers[consumer] = record
+                    made.append(record)
+            elif record.generation != got:
+                raise _conflict(record.generation, got)
+            seen[consumer] = record.number, record.generation
+        return seen
+
+    def _replace(
+        self,
+        rows: list[tuple[str, str, str, int]],
+        seen: Mapping[str, tuple[int, int]],
+        generations: Mapping[str, int],
+    ) -> None:
+        """Write rows in one transaction; an amount of 0 removes."""
+        before = {key: self.used(*key) for key in {(at, name) for _, at, name, _ in rows}}
+        written = {consumer: dict(held) for consumer, held in self.allocations.items()}
+        consumers = list(dict.fromkeys(consumer for consumer, *_ in rows))
+        for consumer in consumers:
+            written.pop(consumer, None)
+        self._check_room(rows, before, written)
+        for consumer, provider, name, amount in rows:
+            if amount:
+                written.setdefault(consumer, {})[provider, name] = amount
+        touched = list(dict.fromkeys(provider for _, provider, _, _ in rows))
+        for provider in touched:
+            if self.providers[provider].generation != generations[provider]:
+                raise _RefusedError(409, _inventory_changed(_PROVIDER_CHANGED), CONCURRENT)
+        for consumer in consumers:
+            number, generation = seen[consumer]
+            record = self.consumers.get(consumer)
+            if record is None or (record.number, record.generation) != (number, generation):
+                raise _RefusedError(409, _inventory_changed(_CHANGED), CONCURRENT)
+        self.allocations = written
+        for provider in touched:
+            self.providers[provider].generation += 1
+        for consumer in consumers:
+            self.consumers[consumer].generation += 1
+            if consumer not in written:
+                del self.consumers[consumer]
+
+    def _check_room(
+        self,
+        rows: list[tuple[str, str, str, int]],
+        before: Mapping[tuple[str, str], int],
+        left: Mapping[str, Mapping[tuple[str, str], int]],
+    ) -> None:
+        """Check, row for row, that what is added has room, or lowers what was in use."""
+        added: Counter[tuple[str, str]] = Counter()
+        for _, provider, name, amount in rows:
+            if not amount:
+                continue
+            key = provider, name
+            added[key] += amount
+            used = sum(held.get(key, 0) for held in left.values())
+            total = self.providers[provider].totals.get(name)
+            if total is None:
+                what = f"Inventory for '{name}' on resource provider '{provider}' invalid."
+                raise _RefusedError(409, _unable(what))
+            if total < used + added[key] and not (before[key] and used + added[key] <= before[key]):
+                raise _RefusedError(
+                    409,
+                    _unable(
+                        f"Unable to create allocation for '{name}' on resource provider "
+                        f"'{provider}'. The requested amount would exceed the capacity."
+                    ),
+                )
+
+    def _remove(self, made: list[Record]) -> Generator[str, None, None]:
+        """Remove the records that a failed transaction has made, whatever they hold by now."""
+        for record in made:
+            yield "remove a record"
+            for consumer, found in list(self.consumers.items()):
+                if found.number == record.number:
+                    del self.consumers[consumer]
+
+
+def _inventory(total: int) -> dict[str, Any]:
+    """Return an inventory with what the API adds."""
+    usual = {"reserved": 0, "min_unit": 1, "max_unit": 2**31 - 1, "step_size": 1}
+    return {"total": total, "allocation_ratio": 1.0, **usual}
+
+
+def _at_once(answer: Response) -> Steps:
+    return answer
+    yield
+
+
+def _conflict(expected: object, got: object) -> _RefusedError:
+    detail = f"consumer generation conflict - expected {expected} but got {got}"
+    return _RefusedError(409, detail, CONCURRENT)
+
+
+def _unable(why: str) -> str:
+    return f"Unable to allocate inventory: {why}"
+
+
+def _inventory_changed(why: str) -> str:
+    return f"Inventory and/or allocations changed while attempting to allocate: {why}"
