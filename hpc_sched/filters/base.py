@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 
 import nova.conf
 from nova import exception, objects
@@ -57,40 +58,45 @@ class GroupFilter(filters.BaseHostFilter):
         if conf.is_shadow(CONF):
             shadow.run_filter(name, self._keep, self._needs_proof, states, spec_obj)
             return states
-        try:
-            # Overriding this method bypasses Nova's own check for rebuilds.
-            if not states or scheduler_utils.request_is_rebuild(spec_obj):
-                return states
-            refused = served_requests.get_refusal(spec_obj)
-            if refused is not None:
-                raise refused
-            with served_requests.charge_waiting(spec_obj):
-                return self._keep(states, spec_obj)
-        except exceptions.RefusedError as refusal:
+        with ExitStack() as stack:
             try:
-                return self._refuse(states, spec_obj, refusal)
-            except exception.NoValidHost:
-                raise
+                # Overriding this method bypasses Nova's own check for rebuilds.
+                if not states or scheduler_utils.request_is_rebuild(spec_obj):
+                    return states
+                stack.enter_context(served_requests.charge_waiting(spec_obj))
+                refused = served_requests.get_refusal(spec_obj)
+                if refused is not None:
+                    raise refused
+                return self._keep(states, spec_obj)
+            except exceptions.RefusedError as refusal:
+                try:
+                    return self._refuse(states, spec_obj, refusal)
+                except exception.NoValidHost:
+                    raise
+                except Exception:
+                    served_requests.log_failure(f"{name} refused ({refusal}) and failed", name)
+                    return []
+                finally:
+                    # What was claimed is part of the decision that is logged.
+                    served_requests.release_claims(spec_obj)
+            except databases.OUTAGES as error:
+                served_requests.log_outage(spec_obj, name, error)
             except Exception:
-                served_requests.log_failure(f"{name} refused ({refusal}) and failed", name)
-                return []
-            finally:
-                # What was claimed is part of the decision that is logged.
-                served_requests.release_claims(spec_obj)
-        except databases.OUTAGES as error:
-            served_requests.log_outage(spec_obj, name, error)
-        except Exception:
-            served_requests.log_failure(f"{name} failed", name)
+                served_requests.log_failure(f"{name} failed", name)
+            return self._unchecked(states, spec_obj)
+
+    def _unchecked(self, states: States, spec: objects.RequestSpec) -> States:
+        """Return the hosts that pass after an error: none if a new VM has a guarantee."""
         try:
-            needs_proof = served_requests.get_refusal(spec_obj) or (
-                not request_spec.is_move(spec_obj) and self._needs_proof(spec_obj)
+            needs_proof = served_requests.get_refusal(spec) or (
+                not request_spec.is_move(spec) and self._needs_proof(spec)
             )
         except Exception:
             # The error is logged above. An unreadable request may have a guarantee.
             needs_proof = True
         if not needs_proof:
             return states
-        served_requests.release_claims(spec_obj)
+        served_requests.release_claims(spec)
         return []
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
-from hpc_sched.core.decision_entry import ACTIVE, SHADOW
+from hpc_sched.core.decision_entry import ACTIVE, PARTS, SHADOW
 
 PREFIX = "hpc_sched_"
 SERVER = "hpc_sched"  # what the endpoints call themselves in HTTP
@@ -87,6 +87,11 @@ REQUEST = _histogram(
     "request_seconds",
     "Time that hpc_sched spent on a request until its decision was logged, in seconds.",
 )
+PART_SECONDS = _counter(
+    "request_part_seconds",
+    "The same time, summed by what it was spent on.",
+    part=PARTS,
+)
 GANG_CLAIMS = _counter(
     "gang_claims",
     "Requests whose plan was to be claimed at once, by whether the claim is held.",
@@ -160,7 +165,16 @@ WORKERS = _gauge("workers", "Workers of nova-scheduler that have metrics.", "liv
 BUILD = _gauge("build_info", "1, with the versions as labels.", "livemax", version=(), nova=())
 
 METRICS = (
-    *(DECISIONS, PROJECT_DECISIONS, UNPROVEN, PLANNING, REQUEST, GANG_CLAIMS, TRANSACTIONS),
+    *(
+        DECISIONS,
+        PROJECT_DECISIONS,
+        UNPROVEN,
+        PLANNING,
+        REQUEST,
+        PART_SECONDS,
+        GANG_CLAIMS,
+        TRANSACTIONS,
+    ),
     *(DEGRADED, ERRORS),
     *(LOST_LINES, SHUNNED, OPEN_BREAKERS, TOPOLOGY_GOOD, TOPOLOGY_READ, TOPOLOGY_INTERVAL),
     *(TOPOLOGY_HOSTS, TOPOLOGY_LEAVES, TOPOLOGY_UNKNOWN, TOPOLOGY_WAITING, TOPOLOGY_INCOMPLETE),

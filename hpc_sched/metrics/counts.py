@@ -73,6 +73,12 @@ def count(metric: Metric, **labels: str) -> None:
         _add(values, Series(metric, tuple(labels.items())), 1.0)
 
 
+def add(metric: Metric, amount: float, **labels: str) -> None:
+    """Add an amount to a counter."""
+    if (values := _values) is not None:
+        _add(values, Series(metric, tuple(labels.items())), amount)
+
+
 def expose(metric: Metric, **labels: str) -> None:
     """Show a counter at 0: from a series that begins at 1 Prometheus sees no increase."""
     if (values := _values) is not None:

@@ -115,11 +115,11 @@ class GroupWeigher(weights.BaseHostWeigher):
                 else:
                     state.claims.remember(weighed_obj_list)
                     answer = self._group_weights(state, states)
-            _weighing.option = self.multiplier
-            if answer and not self._differs(states):
-                _weighing.multiplier = conf.number(CONF, self.multiplier)
-                _weighing.hosts = states[::-1]
-            return answer
+                _weighing.option = self.multiplier
+                if answer and not self._differs(states):
+                    _weighing.multiplier = conf.number(CONF, self.multiplier)
+                    _weighing.hosts = states[::-1]
+                return answer
         except Exception:
             name = type(self).__name__
             served_requests.log_failure(f"{name} failed and weighs all hosts alike", name)

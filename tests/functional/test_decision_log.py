@@ -94,7 +94,7 @@ def test_a_decision_is_one_line_however_many_vms_the_request_has(group, tmp_path
     assert record.keys() == {
         *("time", "request_id", "instance", "instances", "group", "policy", "app_class"),
         *("wishes", "left", "awaiting", "project"),
-        *("members", "candidates", "removed", "decision", "plan", "seconds", "scheduler"),
+        *("members", "candidates", "removed", "decision", "plan", "seconds", "times", "scheduler"),
         "input",
     }
     assert record["decision"] == "planned"
@@ -168,7 +168,7 @@ def test_the_refusal_of_wishes_without_a_group_is_a_decision_too(monkeypatch, tm
     [record] = read_decisions(tmp_path / "decisions")
     assert record.keys() == {
         *("time", "request_id", "instance", "group", "project"),
-        *("decision", "reason", "scheduler"),
+        *("decision", "reason", "seconds", "times", "scheduler"),
     }
     assert record["decision"] == "refused"
     assert "hpc:max_leaves" in record["reason"]

@@ -1,9 +1,12 @@
 """Fixtures of the protocol of claims."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
+
+from tests.protocol import nova_model
+from tests.protocol.nova_model import NovaModel
 
 
 @pytest.fixture(scope="module")
@@ -16,3 +19,12 @@ def quiet() -> Iterator[None]:
     yield
     nova.setLevel(before)
     logging.disable(logging.NOTSET)
+
+
+@pytest.fixture(scope="module")
+def begin(
+    quiet: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], NovaModel]]:
+    """Return what begins a cloud in memory."""
+    with nova_model.installed(tmp_path_factory.mktemp("protocol")) as begin:
+        yield begin

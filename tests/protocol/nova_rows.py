@@ -17,7 +17,8 @@ from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 from oslo_utils import timeutils
 
-from hpc_sched.nova_glue.io import circuit_breaker, databases
+from hpc_sched.core.decision_entry import READS
+from hpc_sched.nova_glue.io import circuit_breaker, databases, request_deadline
 
 CELL0, CELL = 0, 1
 _MODELS = (
@@ -147,12 +148,16 @@ def installed(rows: NovaRows) -> Iterator[None]:
         found = read(context, arguments[CELL] if arguments else [])
         return databases.CellAnswers(rows=list(found))
 
+    def ask_one(_source: str, read: Callable[[], Any], *_: Any) -> Any:
+        with request_deadline.current().clock.part(READS):
+            return read()
+
     now = datetime.datetime.fromisoformat(NOW)
     with (
         mock.patch.object(timeutils, "utcnow", return_value=now),
         mock.patch.object(databases, "api_rows", lambda _context, query: rows.rows(query)),
         mock.patch.object(databases, "cell_rows", lambda _context, query: rows.rows(query)),
         mock.patch.object(databases, "read_cells", read_cells),
-        mock.patch.object(circuit_breaker, "ask_one", lambda _source, read, *_: read()),
+        mock.patch.object(circuit_breaker, "ask_one", ask_one),
     ):
         yield

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 
 from tests.protocol import nova_model, world
 from tests.protocol.actors import Actor, Call
-from tests.protocol.nova_model import HOSTS
+from tests.protocol.nova_model import HOSTS, NovaModel
 
 # Calls of one request that fail: with more of them its time to settle what is unknown is over.
 MOST_FAULTS = 4
@@ -94,6 +94,7 @@ class ClaimHistories(RuleBasedStateMachine):
                 (5, self.go_on, self.world.actors),
                 (9, self.fail_transaction, self.transactions),
                 (1, self.fail_read, self.reads),
+                (1, self.fail_nova, self.claimed_by_nova),
                 (3, self.deliver, self.late),
                 (1, self.look, self.created),
                 (1, self.change, self.placed),
@@ -136,6 +137,12 @@ class ClaimHistories(RuleBasedStateMachine):
         name = among(self.reads)
         self.faults[name] = self.faults.get(name, 0) + 1
         self.do(f"step {name} {among(('lost', 'refused'))}")
+
+    def fail_nova(self, among: Among) -> None:
+        """Let a call of Nova's claim fail: it goes on to the next host."""
+        name = among(self.claimed_by_nova)
+        self.faults[name] = self.faults.get(name, 0) + 1
+        self.do(f"step {name} lost")
 
     def deliver(self, among: Among) -> None:
         """Let a late call come, or go on, or be lost."""
@@ -189,6 +196,11 @@ class ClaimHistories(RuleBasedStateMachine):
         """What waits for an answer to a read, and may still get none."""
         return self._failing(_reads)
 
+    @property
+    def claimed_by_nova(self) -> list[str]:
+        """The requests for new VMs that wait for an answer to a call of Nova's claim."""
+        return [name for name in self._failing(_claims) if name.isalpha()]
+
     def _failing(self, waits: Callable[[Actor], bool]) -> list[str]:
         return sorted(
             name
@@ -231,14 +243,19 @@ def _reads(actor: Actor) -> bool:
     return isinstance(call, Call) and call.is_plugins and call.method == "GET"
 
 
+def _claims(actor: Actor) -> bool:
+    call = actor.waits_for
+    of_consumer = isinstance(call, Call) and call.path.startswith("/allocations/")
+    return of_consumer and not call.is_plugins and call.method in ("GET", "PUT")
+
+
 @pytest.fixture(scope="module")
-def histories(quiet: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def histories(begin: Callable[[], NovaModel]) -> Iterator[type[RuleBasedStateMachine]]:
     # What is there already does not end with a history: to search it for cycles takes long.
     gc.collect()
     gc.freeze()
-    with nova_model.installed(tmp_path_factory.mktemp("protocol")) as begin:
-        ClaimHistories.begin = staticmethod(begin)
-        yield ClaimHistories
+    ClaimHistories.begin = staticmethod(begin)
+    yield ClaimHistories
     gc.unfreeze()
 
 

@@ -7,23 +7,15 @@ drawn history that fails ends with such lines: as a file it is replayed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.protocol import nova_model, world
+from tests.protocol import world
 from tests.protocol.nova_model import NovaModel
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
-
-
-@pytest.fixture(scope="module")
-def begin(
-    quiet: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[], NovaModel]]:
-    with nova_model.installed(tmp_path_factory.mktemp("protocol")) as begin:
-        yield begin
 
 
 def replayed(begin: Callable[[], NovaModel], text: str) -> str:

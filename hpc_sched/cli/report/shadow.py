@@ -33,6 +33,8 @@ COLUMNS = (
     ("Unproven", "unproven"),
     ("Degraded", "degraded"),
     ("Seconds", "seconds"),
+    ("Read seconds", "read_seconds"),
+    ("Planning seconds", "planning_seconds"),
 )
 Row = tuple[str, str, Totals]  # project and number of VMs
 # Lines between two looks at the clock, and seconds between two lines of progress.
@@ -46,7 +48,8 @@ class ReportShadow(HPCSchedLister):
     A row for each project and number of VMs of a request, then for all. Plan and Stock are sums of
     Hop-Bytes of the groups' members and the new VMs, and leaves those with new VMs, over the
     requests that are compared: those with a plan, all of whose VMs Nova has placed. Refused are
-    those that hpc_sched would have refused. Seconds is the time that its decisions took.
+    those that hpc_sched would have refused. Seconds is the time that its decisions took,
+    with what of it was spent on reads and on plans.
     """
 
     EPILOG = """\
@@ -173,7 +176,7 @@ def _cell(totals: Totals, name: str, formatter: str) -> Any:
         return found.total()
     if name == "saved":
         found = None if found is None else round(100 * found, 1)
-    elif name == "seconds":
+    elif name.endswith("seconds"):
         found = round(found, 3)
     elif isinstance(found, float) and found.is_integer():
         found = int(found)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from oslo_log import log as logging
 
 from hpc_sched import clock
+from hpc_sched.core.decision_entry import CLAIMS
 from hpc_sched.nova_glue.claim.ledger import ClaimedPlace, same
 from hpc_sched.nova_glue.io import allocations, request_deadline
 from hpc_sched.nova_glue.io.allocations import Allocations, Answer, Consumer, Owner
@@ -65,5 +66,5 @@ def read(uuid: str) -> Consumer | None:
 
 def pause(number: int, longest: float = LONGEST_PAUSE) -> None:
     """Wait before something is sent again; charged to the request."""
-    with request_deadline.charged():
+    with request_deadline.charged(CLAIMS):
         clock.current.sleep(min(FIRST_PAUSE * 2**number, longest))

@@ -15,6 +15,7 @@ from oslo_log import log as logging
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
+from hpc_sched.core.decision_entry import READS
 from hpc_sched.core.sharing.cache_interference import Application, dedicated_room, room
 from hpc_sched.enabled_plugins import DEDICATED_FILTER
 from hpc_sched.nova_glue import request_spec
@@ -217,7 +218,7 @@ def read_hosts(
         seconds = request_deadline.MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
     try:
         # The read of others, for which a request may wait first, leaves it time for its own reads.
-        with request_deadline.charged(CONF.hpc_sched.cell_timeout):
+        with request_deadline.charged(READS, CONF.hpc_sched.cell_timeout):
             found = reads.ask((own, states), seconds)
         problem = f"{_SOURCE}: not read within {seconds:.0f} s"
     except Exception as error:

@@ -21,6 +21,7 @@ from nova.scheduler.client import report
 from urllib3 import exceptions as urllib3_exceptions
 
 from hpc_sched import exceptions, masking
+from hpc_sched.core.decision_entry import CLAIMS
 from hpc_sched.nova_glue.io import request_deadline
 
 CONF = nova.conf.CONF
@@ -107,7 +108,7 @@ def write(owner: Owner, consumers: Sequence[Consumer]) -> Written:
 
     context = nova_context.get_admin_context()
     try:
-        with request_deadline.charged():
+        with request_deadline.charged(CLAIMS):
             client = report.report_client_singleton()
             response = client.post(
                 "/allocations", body, version=_VERSION, global_request_id=context.global_id
@@ -126,7 +127,7 @@ def read(uuid: str) -> Consumer:
     :raises exceptions.UnansweredError: or any other error, if Placement does not answer
     """
     context = nova_context.get_admin_context()
-    with request_deadline.charged():
+    with request_deadline.charged(CLAIMS):
         answer = report.report_client_singleton().get(
             f"/allocations/{uuid}", version=_VERSION, global_request_id=context.global_id
         )

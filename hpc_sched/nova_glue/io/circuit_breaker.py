@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import nova.conf
 
 from hpc_sched import clock, exceptions
+from hpc_sched.core.decision_entry import READS
 from hpc_sched.nova_glue.io import request_deadline
 
 CONF = nova.conf.CONF
@@ -216,6 +217,15 @@ def ask(
     :param max_reads: concurrent reads of one source
     """
     request = request_deadline.current()
+    with request.clock.part(READS):
+        return _ask(request, reads, max_reads)
+
+
+def _ask(
+    request: request_deadline.RequestDeadline,
+    reads: Mapping[str, Callable[[], Answer]],
+    max_reads: int,
+) -> dict[str, Answer | Exception]:
     missed = f"no answer within {CONF.hpc_sched.cell_timeout} s"
     found: dict[str, Answer | Exception] = {
         source: exceptions.UnansweredError(missed) for source in reads

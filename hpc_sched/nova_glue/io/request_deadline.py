@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 import nova.conf
 
 from hpc_sched import clock
+from hpc_sched.core.decision_entry import OTHER
 from hpc_sched.metrics import catalogue, counts
+from hpc_sched.nova_glue.io.request_clock import RequestClock
 
 CONF = nova.conf.CONF
 
@@ -32,6 +34,7 @@ class RequestDeadline:
     # the reads of one request.
     rows_until: float | None = None
     logged: set[str] = field(default_factory=set)  # sources whose problems have been logged
+    clock: RequestClock = field(default_factory=RequestClock)
 
 
 def shared() -> RequestDeadline:
@@ -47,10 +50,11 @@ _current: contextvars.ContextVar[RequestDeadline | None] = contextvars.ContextVa
 
 @contextmanager
 def active(deadline: RequestDeadline) -> Iterator[RequestDeadline]:
-    """Apply a request's deadline to this thread's reads in this block; yield it."""
+    """Apply a request's deadline to this thread's reads in this block, and count its time."""
     before = _current.set(deadline)
     try:
-        yield deadline
+        with deadline.clock.part(OTHER):
+            yield deadline
     finally:
         _current.reset(before)
 
@@ -75,15 +79,17 @@ def remaining_in_all() -> float:
 
 
 @contextmanager
-def charged(most: float = math.inf) -> Iterator[None]:
+def charged(part: str, most: float = math.inf) -> Iterator[None]:
     """Charge the time of this block to the request's deadline.
 
+    :param part: of the request's time
     :param most: seconds that are charged at the most
     """
     request = current()
     began = clock.current.monotonic()
     try:
-        yield
+        with request.clock.part(part):
+            yield
     finally:
         request.waited += min(clock.current.monotonic() - began, most)
 

@@ -15,12 +15,15 @@ from oslo_utils import timeutils
 from hpc_sched import conf
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.decision_entry import (
+    PLANNING,
     DecisionEntry,
     LeafCandidates,
     LoggedClaim,
     LoggedPlan,
     LoggedRejection,
     LoggedShunned,
+    times_text,
+    total_seconds,
 )
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
@@ -44,6 +47,7 @@ from hpc_sched.nova_glue.request_spec import (
 from hpc_sched.topology import plurals
 
 CONF = nova.conf.CONF
+Times = dict[str, float]  # seconds by part
 LOG = logging.getLogger(__name__)
 
 # The most uuids of VMs in a record: a line must be short enough for one atomic append.
@@ -63,15 +67,16 @@ def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None)
         return
     state.is_logged = True
     try:
-        _count(state, answer, refused)
         request, made = state.group_request(), _logged(state, answer)
         is_proven = not isinstance(answer, Plan) or answer.is_proven
-        LOG.info("%s", _sentence(state, request, made, refused, is_proven))
+        times = _times()
+        _count(state, answer, refused, times)
+        LOG.info("%s", _sentence(state, request, made, refused, is_proven, times))
         path: str | None = CONF.hpc_sched.decision_log
         entry: DecisionEntry | None = None
         if path:
             uses_shunned = isinstance(answer, Plan) and request.uses_shunned(answer)
-            entry = _entry(state, request, made, refused)
+            entry = _entry(state, request, made, refused, times)
             entry = replace(entry, proven=is_proven, uses_shunned=uses_shunned)
             if conf.is_shadow(CONF) and isinstance(answer, Plan):
                 entry = replace(entry, own_plan=_own_plan(state, request, answer))
@@ -104,7 +109,9 @@ def log_early_refusal(
 
     :param topology: digest of the topology that the request came with
     """
-    LOG.info("%sinstance %s: %s: %s", _prefix(), spec.instance_uuid, decision, why)
+    times = _times()
+    what = f"{decision}: {why}; {times_text(times)}"
+    LOG.info("%sinstance %s: %s", _prefix(), spec.instance_uuid, what)
     decision_counts.add(decision.replace(" ", "_"), project_of(spec))
     if CONF.hpc_sched.decision_log:
         entry = DecisionEntry(
@@ -117,6 +124,8 @@ def log_early_refusal(
             mode=conf.recorded_mode(CONF),
             project=project_of(spec),
             degraded=_degraded(),
+            seconds=total_seconds(times),
+            times=times,
             reason=why,
             scheduler=scheduler_digests.record(topology),
         )
@@ -150,14 +159,22 @@ def _own_plan(state: GroupState, request: GroupRequest, answer: Plan) -> LoggedP
     return LoggedPlan(dict(leaves), dict(hosts), None if math.isinf(cost) else cost)
 
 
-def _count(state: GroupState, answer: Plan | Rejection, refused: str | None) -> None:
+def _times() -> Times:
+    """Return the seconds of this thread's request by part, in microseconds' precision."""
+    spent = request_deadline.current().clock.seconds()
+    return {part: round(seconds, 6) for part, seconds in spent.items()}
+
+
+def _count(state: GroupState, answer: Plan | Rejection, refused: str | None, times: Times) -> None:
     """Count a decision in the metrics."""
     if not counts.is_on():
         return
     made = "no_plan" if isinstance(answer, Rejection) else "planned"
     decision_counts.add(made if refused is None else "refused", state.request.project_id)
-    counts.observe(catalogue.PLANNING, state.decisions.planning_seconds)
-    counts.observe(catalogue.REQUEST, state.decisions.seconds)
+    counts.observe(catalogue.PLANNING, times[PLANNING])
+    counts.observe(catalogue.REQUEST, total_seconds(times))
+    for part, seconds in times.items():
+        counts.add(catalogue.PART_SECONDS, seconds, part=part)
     if isinstance(answer, Plan) and not answer.is_proven:
         counts.count(catalogue.UNPROVEN)
     counts.set_all(catalogue.SHUNNED, {why: int(m.sum()) for why, m in state.shunned.items()})
@@ -187,6 +204,7 @@ def _sentence(
     made: LoggedPlan | LoggedRejection,
     refused: str | None,
     is_proven: bool,
+    times: Times,
 ) -> str:
     if refused is not None:
         what = f"refused: {refused}"
@@ -210,7 +228,7 @@ def _sentence(
         what += f"; hosts shunned: {', '.join(hosts)}"
     return (
         f"{_prefix()}{state.request.name}: {request.awaiting} awaiting, "
-        f"{int(request.members.sum())} members; {what}; {1000 * state.decisions.seconds:.1f} ms"
+        f"{int(request.members.sum())} members; {what}; {times_text(times)}"
     )
 
 
@@ -219,6 +237,7 @@ def _entry(
     request: GroupRequest,
     made: LoggedPlan | LoggedRejection,
     refused: str | None,
+    times: Times,
 ) -> DecisionEntry:
     requested, problem = state.request, request.problem()
     specs = requested.hpc_specs
@@ -257,7 +276,8 @@ def _entry(
         mode=conf.recorded_mode(CONF),
         project=requested.project_id,
         degraded=_degraded(),
-        seconds=round(state.decisions.seconds, 6),
+        seconds=total_seconds(times),
+        times=times,
         plan=plan,
         attraction=None if plan is None else _attraction(problem, plan) or None,
         claim=_claim(state),

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from hpc_sched import clock, exceptions
+from hpc_sched.core.decision_entry import TURNS
 from hpc_sched.core.server_group_policy import HARD_POLICIES
 from hpc_sched.nova_glue.claim.gang_claim import GangClaim
 from hpc_sched.nova_glue.instances import group_members
@@ -134,7 +135,7 @@ def read_members(state: GroupState, *, anew: bool) -> bool:
 
 def _pause(look: int) -> bool:
     """Wait between two looks; False if the request has no time left."""
-    with request_deadline.charged():
+    with request_deadline.charged(TURNS):
         clock.current.sleep(min(FIRST_PAUSE * 2 ** (look - 1), LONGEST_PAUSE))
     return request_deadline.remaining() > 0
 

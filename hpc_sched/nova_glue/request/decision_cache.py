@@ -6,11 +6,13 @@ from contextlib import contextmanager
 import numpy as np
 
 from hpc_sched import clock
+from hpc_sched.core.decision_entry import PLANNING
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.ranking import planned_counts
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit
+from hpc_sched.nova_glue.io import request_deadline
 
 
 class DecisionCache:
@@ -29,14 +31,12 @@ class DecisionCache:
         self._problem: Problem | None = None  # that it answers
         self._sizes: tuple[int, ...] = ()
         self.revised = False  # whether the group was planned again after a VM was placed
-        self.seconds = 0.0  # spent on the request
 
     def decide(self, request: GroupRequest, *, placed: int = 0) -> Plan | Rejection:
         """Return the plan of a request, or a Rejection.
 
         :param placed: number of VMs that the request has placed
         """
-        began = clock.current.monotonic()
         problem, sizes = request.problem(), request.sizes
         answer = self._rest_of_last(problem, sizes)
         if answer is None:
@@ -44,7 +44,6 @@ class DecisionCache:
                 answer = request.decide(limit)
             self.revised |= placed > 0
         self.answer, self._problem, self._sizes = answer, problem, sizes
-        self.seconds += clock.current.monotonic() - began
         return answer
 
     def keep(self, request: GroupRequest, answer: Plan) -> None:
@@ -62,7 +61,8 @@ class DecisionCache:
         left = max(self.timeout - self.planning_seconds, 0.0)
         limit = TimeLimit.after(left) if self.timeout else NO_LIMIT
         try:
-            yield limit
+            with request_deadline.current().clock.part(PLANNING):
+                yield limit
         finally:
             self.has_timed_out |= limit.has_passed()
             self.planning_seconds += clock.current.monotonic() - began

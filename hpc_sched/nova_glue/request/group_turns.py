@@ -17,6 +17,7 @@ from nova import context as nova_context
 from nova.scheduler import host_manager
 
 from hpc_sched import clock
+from hpc_sched.core.decision_entry import TURNS
 from hpc_sched.nova_glue.claim.gang_claim import GangClaim
 from hpc_sched.nova_glue.instances import in_flight_instances
 from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult, Place
@@ -162,7 +163,7 @@ def _locked(lock: threading.Lock) -> Iterator[bool]:
     """Hold a lock, or nothing after the request's deadline; yield whether it was held by others."""
     is_free = has_it = lock.acquire(blocking=False)
     if not is_free:
-        with request_deadline.charged():
+        with request_deadline.charged(TURNS):
             has_it = clock.current.acquire(lock, request_deadline.remaining())
     try:
         yield not is_free

@@ -14,7 +14,7 @@ from nova import objects
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched import clock, conf, exceptions
+from hpc_sched import conf, exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue import request_spec
@@ -77,7 +77,6 @@ def get_state(
     claims since. A read that fails is not repeated for this request.
     """
     entry = _entry(spec)
-    began = clock.current.monotonic()
     if not entry.is_read or (
         entry.state is not None and not entry.state.claims.hosts.knows(states)
     ):
@@ -99,7 +98,6 @@ def get_state(
                 landed_record.follow(entry.state)
     if entry.state is not None:
         entry.state.observe(spec.instance_uuid)
-        entry.state.decisions.seconds += clock.current.monotonic() - began
     return entry.state
 
 
@@ -173,7 +171,7 @@ def begin_check(spec: objects.RequestSpec) -> bool:
 def charge_waiting(
     spec: objects.RequestSpec,
 ) -> AbstractContextManager[request_deadline.RequestDeadline]:
-    """Charge the time spent waiting in this block to the request's deadline."""
+    """Count the time of this block, and charge what is waited to the request's deadline."""
     return request_deadline.active(_entry(spec).deadline)
 
 

@@ -13,6 +13,7 @@ from hpc_sched.core.decision_entry import (
     LoggedLanding,
     LoggedPlan,
     LoggedShunned,
+    times_text,
 )
 from hpc_sched.snapshot.log import decision_costs
 from hpc_sched.snapshot.log.decision_costs import DecisionCosts
@@ -98,11 +99,16 @@ def _lines(entry: DecisionEntry, costs: DecisionCosts | None) -> Iterator[tuple[
     if costs is not None:
         yield from decision_costs.lines(costs)
     if entry.seconds is not None:
-        yield "took", f"{1000 * entry.seconds:.1f} ms"
+        yield "took", _took(entry.seconds, entry.times)
     if entry.landed is not None:
         yield from _landed(entry.landed, "stock Nova" if entry.mode == SHADOW else "landed")
     if entry.scheduler is not None:
         yield "scheduler", entry.scheduler.text()
+
+
+def _took(seconds: float, times: Mapping[str, float] | None) -> str:
+    # Records of earlier releases have no parts.
+    return times_text(times) if times else f"{1000 * seconds:.1f} ms"
 
 
 def _candidates(leaves: Mapping[str, LeafCandidates]) -> Iterator[tuple[str, str]]:

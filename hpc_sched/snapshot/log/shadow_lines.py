@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from hpc_sched.core.decision_entry import LANDED, SHADOW
+from hpc_sched.core.decision_entry import LANDED, PLANNING, READS, SHADOW
 
 # Decisions that wait for their landing; the oldest one is given up beyond it.
 MAX_WAITING = 100_000
@@ -43,6 +43,7 @@ class Line(msgspec.Struct, frozen=True):
     mode: str = ""
     project: str | None = None
     seconds: float | None = None
+    times: dict[str, float] | None = None
     plan: LinePlan | None = None
     own_plan: LinePlan | None = None
     degraded: list[str] | None = None
@@ -59,6 +60,8 @@ class ShadowDecision:
     vms: int  # of the request
     decision: str
     seconds: float
+    read_seconds: float
+    planning_seconds: float
     plan: LinePlan | None  # for the VMs of the request
     is_proven: bool
     is_degraded: bool
@@ -129,13 +132,19 @@ def _without_landing(
     return ((decided, None) for decided in decisions if decided is not None)
 
 
+def _seconds(found: float | None) -> float:
+    return min(max(found or 0.0, 0.0), MAX_SECONDS)
+
+
 def _decision(line: Line) -> ShadowDecision:
     return ShadowDecision(
         time=line.time,
         project=line.project,
         vms=min(max(line.left or 0, 0), MAX_VMS),
         decision=line.decision,
-        seconds=min(max(line.seconds or 0.0, 0.0), MAX_SECONDS),
+        seconds=_seconds(line.seconds),
+        read_seconds=_seconds((line.times or {}).get(READS)),
+        planning_seconds=_seconds((line.times or {}).get(PLANNING)),
         plan=line.own_plan or line.plan,
         is_proven=line.proven,
         is_degraded=bool(line.degraded),

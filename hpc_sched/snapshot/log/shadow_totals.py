@@ -38,6 +38,8 @@ class Totals:
     unproven: int = 0
     degraded: int = 0
     seconds: float = 0.0
+    read_seconds: float = 0.0  # of them
+    planning_seconds: float = 0.0
     not_compared: Counter[str] = field(default_factory=Counter)  # by reason
 
     @property
@@ -50,6 +52,8 @@ class Totals:
         self.requests += 1
         self.vms += decided.vms
         self.seconds += decided.seconds
+        self.read_seconds += decided.read_seconds
+        self.planning_seconds += decided.planning_seconds
         self.unproven += not decided.is_proven
         self.degraded += decided.is_degraded
         if decided.decision == "refused":
