@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from hpc_sched.demo import nova_cloud  # noqa: F401 - first of all Nova: it chooses threads
 from tests.protocol import nova_model
 from tests.protocol.nova_model import NovaModel
 

@@ -17,6 +17,7 @@ from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 from oslo_utils import timeutils
 
+from hpc_sched import exceptions
 from hpc_sched.core.decision_entry import READS
 from hpc_sched.nova_glue.io import circuit_breaker, databases, request_deadline
 
@@ -149,7 +150,9 @@ def installed(rows: NovaRows) -> Iterator[None]:
         return databases.CellAnswers(rows=list(found))
 
     def ask_one(_source: str, read: Callable[[], Any], *_: Any) -> Any:
-        with request_deadline.current().clock.part(READS):
+        if request_deadline.remaining() <= 0:
+            raise exceptions.UnansweredError("no answer in time")
+        with request_deadline.charged(READS):
             return read()
 
     now = datetime.datetime.fromisoformat(NOW)

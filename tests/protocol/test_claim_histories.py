@@ -164,7 +164,10 @@ class ClaimHistories(RuleBasedStateMachine):
         """Move or delete a VM, or let its build fail."""
         name = among(self.placed)
         what = among(("retry", "delete", "evacuate", "migrate", "unshelve"))
-        if what in ("retry", "unshelve") and nova_model.uuid_of(name) in self.claimed_late:
+        if (
+            what in ("retry", "unshelve", "migrate")
+            and nova_model.uuid_of(name) in self.claimed_late
+        ):
             # A limit of the protocol: what comes when Nova has taken the only instance of a request
             # out of Placement, to place it again, is taken for Nova's own.
             return

@@ -71,7 +71,7 @@ class World:
         self.lines: list[str] = []
         self.requests: dict[str, Request] = {}
         self.looks: dict[str, Actor] = {}
-        self.lost_schedulers: set[str] = set()  # whose ledgers are lost
+        self.lost: set[str] = set()  # VMs of requests whose ledgers are lost
         self.claimed_by_nova: set[str] = set()
         # Those of them whose requests died so that Nova releases nothing.
         self.left_by_nova: set[str] = set()
@@ -177,6 +177,8 @@ class World:
 
     def _do_look(self, scheduler: str) -> None:
         process = self.nova.schedulers[scheduler]
+        before = self.looks.get(scheduler)
+        assert before is None or before.is_over, f"{scheduler} looks still"
         self.looks[scheduler] = self.nova.stage.start(scheduler, process, claim_followup.look)
         self._after(scheduler, self.looks[scheduler])
 
@@ -221,16 +223,21 @@ class World:
                         else:
                             self.nova.fail(vm)
                     self._say(f"{name} dies")
-        self.lost_schedulers.add(scheduler)
-        process.forget()
+        self._lose(process)
 
     def _do_restart(self, scheduler: str) -> None:
         process = self.nova.schedulers[scheduler]
         for name, actor in self.actors.items():
             while actor.process is process and not actor.is_over:
                 self._step(name, actor, "ok", 0)
+        self._lose(process)
+
+    def _lose(self, process: Scheduler) -> None:
+        """Note the VMs whose ledgers are lost with a process."""
         if process.followed:
-            self.lost_schedulers.add(scheduler)
+            for request in self.requests.values():
+                if request.actor is not None and request.actor.process is process:
+                    self.lost.update(vm.uuid for vm in request.vms)
         process.forget()
 
     def _do_end(self) -> None:
@@ -371,12 +378,12 @@ class World:
                 raise BrokenError(f"{name_of(uuid)} is left on {'+'.join(hosts) or 'nothing'}")
             # What Nova has placed elsewhere is repaired when it is seen, for which a scheduler that
             # ends at that moment has no time.
-            is_doubled = vm.host in hosts and bool(self.lost_schedulers)
+            is_doubled = vm.host in hosts and uuid in self.lost
             if vm.state == "active" and vm.host and hosts != [vm.host] and not is_doubled:
                 at = "+".join(hosts) or "nothing"
                 raise BrokenError(f"{vm.name} runs on {vm.host}, and holds {at}")
             is_left = bool(hosts) and vm.state in ("error", "deleted")
-            if is_left and uuid not in self.left_by_nova and not self.lost_schedulers:
+            if is_left and uuid not in self.left_by_nova | self.lost:
                 raise BrokenError(f"{vm.name} is {vm.state}, and holds {'+'.join(hosts)}")
 
         for group in {vm.group for vm in vms.values() if vm.constraint}:

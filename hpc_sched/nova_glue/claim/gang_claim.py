@@ -37,8 +37,9 @@ class GangClaim:
     consumer's generation, which it raises. If it claims another host or candidate for an
     instance, it adds those allocations to the claimed ones: :meth:`settle` takes the latter away
     again. What Nova never claims is removed by :meth:`release`. Allocations are removed only while
-    the consumer has the generation that the claim gave it, so nothing that Nova has found is; and
-    changed only if they are what was claimed here and what Nova has added.
+    the consumer has the generation that the claim gave it, so nothing that Nova has found is, but
+    for what it claims while Placement works on the removal; and changed only if they are what was
+    claimed here and what Nova has added.
 
     If the answer to a transaction is lost, and its first consumer is unchanged, the same one is
     sent again: then either the second one is made, so that the first one, if it comes later, finds
@@ -154,15 +155,12 @@ class GangClaim:
             place = holding.place if holding is not None else None
             is_kept = place is not None and same(place.allocations, claimed)
             self._settled[uuid] = place if is_kept else None
-            attempts = [place] if place is not None else []
+            attempts = [holding] if holding is not None else []
             attempts += self.ledger.claims_of(uuid)
-            # Nova has added to what could not be removed.
-            attempts += [one.claimed for one in self._repairs if one.uuid == uuid]
-            self._repairs = [one for one in self._repairs if one.uuid != uuid]
             for attempt in attempts:
-                if not same(attempt.allocations, claimed):
+                if not same(attempt.place.allocations, claimed):
                     LOG.info("Instance %s was not placed where it was claimed", uuid)
-                    self._repair([Repair(uuid, attempt, claimed)])
+                    self._repair([Repair(uuid, attempt, claimed)], is_deferred=False)
 
     def forget_settled(self) -> None:
         """Forget what Nova has claimed: it has released that after NoValidHost."""
@@ -190,18 +188,19 @@ class GangClaim:
                 what = plurals.text(released, "instance")
                 LOG.info("Released the claims of %s that Nova has not placed", what)
 
-    def clean(self, is_deleted: Callable[[str], bool], *, is_last: bool = False) -> None:
+    def clean(self, is_deleted: Callable[[str], bool | None], *, is_last: bool = False) -> None:
         """Release everything, late transactions included, and repeat what was not answered.
 
         The request is over: Nova claims none of its instances any more.
 
-        :param is_deleted: says whether an instance that Nova has claimed was deleted since
+        :param is_deleted: says whether an instance that Nova has claimed was deleted since; None
+            if that is not known
         :param is_last: whether no late transaction can be made any more
         """
         with self.lock:
             self.release()
             repairs, self._repairs = self._repairs, []
-            self._repair(repairs)
+            self._repair(repairs, is_deferred=True)
             self._unread = {uuid for one in self.ledger.late for uuid in one.places}
             if self.ledger.held or self._repairs:
                 return
@@ -213,7 +212,7 @@ class GangClaim:
             self._unread = {uuid for one in new for uuid in one.places}
 
     def _look_at(
-        self, late: Transaction, is_deleted: Callable[[str], bool], *, is_last: bool
+        self, late: Transaction, is_deleted: Callable[[str], bool | None], *, is_last: bool
     ) -> bool:
         """Remove what a late claim has made; return whether Placement has answered.
 
@@ -222,16 +221,18 @@ class GangClaim:
         replaces it.
         """
         absent, made = dict[str, ClaimedPlace](), list[Consumer]()
-        is_made = False
+        is_made, is_known = False, True
         for uuid, place in late.places.items():
             found = repair.read(uuid)
             if found is None:
                 return False
-            is_novas = uuid in self._settled and uuid not in self._given_back
+            is_novas = uuid in self._of_nova
             if late.leaves(found):
                 is_made = True
-                if not is_novas or is_deleted(uuid):
+                is_gone = not is_novas or is_deleted(uuid)
+                if is_gone:
                     made.append(found)
+                is_known = is_known and is_gone is not None
             elif found.generation is not None and not (is_made or is_last):
                 # It is not made, and cannot be: but for a moment in which Placement takes a
                 # consumer that is made meanwhile for its own. The last look is at all.
@@ -242,7 +243,7 @@ class GangClaim:
         if absent and (is_made or is_last):
             self._adopt(absent)
         self.release()
-        return not self.ledger.held
+        return is_known and not self.ledger.held
 
     def _adopt(self, places: Mapping[str, ClaimedPlace]) -> None:
         """Claim places anew, for usage that is left behind there to get a consumer again."""
@@ -252,8 +253,13 @@ class GangClaim:
             for uuid, place in places.items():
                 self._send(self.ledger.claim({uuid: place}))
 
+    @property
+    def _of_nova(self) -> set[str]:
+        """Instances that Nova has claimed and not released again."""
+        return self._settled.keys() - self._given_back
+
     def _unfenced(self) -> list[Transaction]:
-        return self.ledger.unfenced(self._settled.keys() - self._given_back)
+        return self.ledger.unfenced(self._of_nova)
 
     def _send(self, sent: Transaction) -> Written:
         written = allocations.write(self.owner, sent.consumers)
@@ -271,7 +277,10 @@ class GangClaim:
         After an unknown answer it is not if the first consumer is unchanged, as yet.
         """
         found: list[Consumer] = []
-        late = [uuid for one in self.ledger.late for uuid in one.places]
+        # What Nova has claimed by now may look like a late claim of the same place.
+        late = [
+            uuid for one in self.ledger.late for uuid in one.places if uuid not in self._of_nova
+        ]
         for uuid in dict.fromkeys([*sent.places, *late]):
             consumer = repair.read(uuid) if request_deadline.remaining_in_all() > 0 else None
             if consumer is None:
@@ -302,12 +311,12 @@ class GangClaim:
                 return True
         return False
 
-    def _repair(self, repairs: list[Repair]) -> None:
+    def _repair(self, repairs: list[Repair], *, is_deferred: bool) -> None:
         """Make some changes; those from the first one on that is not answered are kept for later.
 
         Placement that does not answer costs one timeout so, not one for each instance.
         """
         for i, one in enumerate(repairs):
-            if not repair.make(self.owner, one):
+            if not repair.make(self.owner, one, is_deferred=is_deferred):
                 self._repairs += repairs[i:]
                 return

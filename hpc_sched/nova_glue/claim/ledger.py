@@ -171,9 +171,13 @@ class Ledger:
             )
         ]
 
-    def claims_of(self, uuid: str) -> list[ClaimedPlace]:
-        """Return the places of an instance by claims that may still be made."""
-        return [one.places[uuid] for one in self.late if uuid in one.places]
+    def claims_of(self, uuid: str) -> list[Holding]:
+        """Return what an instance would hold by claims that may have been made."""
+        return [
+            Holding(one.places[uuid], (one.generations[uuid] or 0) + 1)
+            for one in self.late
+            if uuid in one.places
+        ]
 
     @property
     def late(self) -> list[Transaction]:

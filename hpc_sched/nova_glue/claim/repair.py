@@ -11,7 +11,7 @@ from oslo_log import log as logging
 
 from hpc_sched import clock
 from hpc_sched.core.decision_entry import CLAIMS
-from hpc_sched.nova_glue.claim.ledger import ClaimedPlace, same
+from hpc_sched.nova_glue.claim.ledger import Holding, same
 from hpc_sched.nova_glue.io import allocations, request_deadline
 from hpc_sched.nova_glue.io.allocations import Allocations, Answer, Consumer, Owner
 
@@ -28,19 +28,21 @@ class Repair:
     """A change of one instance's allocations."""
 
     uuid: str
-    claimed: ClaimedPlace  # by the request, and of no use
+    claimed: Holding  # of the request, and of no use
     target: Allocations  # what Nova has claimed
 
 
-def make(owner: Owner, repair: Repair) -> bool:
+def make(owner: Owner, repair: Repair, *, is_deferred: bool = False) -> bool:
     """Take a place away from an instance if it has that in addition to what Nova has claimed.
 
     Reads and writes until no other change interferes, :data:`CHANGES` times at the most.
 
+    :param is_deferred: whether the VM may have been evacuated since: then both places may be its
+        own, and only what Nova's first claim has left is changed
     :returns: whether Placement has answered
     """
     # As Nova adds them up.
-    both = {**repair.target, **repair.claimed.allocations}
+    both = {**repair.target, **repair.claimed.place.allocations}
     for change in range(CHANGES):
         if change:
             pause(change)
@@ -48,6 +50,9 @@ def make(owner: Owner, repair: Repair) -> bool:
         if found is None:
             return False
         if not same(found.allocations, both) or same(found.allocations, repair.target):
+            return True
+        if is_deferred and found.generation != repair.claimed.generation + 1:
+            LOG.warning("Instance %s may hold a host that it does not use", repair.uuid)
             return True
         changed = Consumer(repair.uuid, repair.target, found.generation)
         if allocations.write(owner, [changed]).answer is Answer.DONE:

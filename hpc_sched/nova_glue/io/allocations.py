@@ -137,7 +137,7 @@ def read(uuid: str) -> Consumer:
     return Consumer(uuid, found["allocations"], found.get("consumer_generation"))
 
 
-def _was_not_sent(error: BaseException | None) -> bool:
+def _was_not_sent(error: BaseException) -> bool:
     """True if a request was not sent because there was no connection.
 
     keystoneauth has one exception for that and for a connection that broke later; what it hides
@@ -145,11 +145,15 @@ def _was_not_sent(error: BaseException | None) -> bool:
     """
     if CONF.placement.connect_retries:
         return False
-    while error is not None:
+    # What else was being handled when the call was made is in the context too.
+    while type(error).__module__.startswith(("keystoneauth1", "requests", "urllib3")):
         pool = getattr(error.args[0], "reason", None) if error.args else None
         if isinstance(error, _NOT_CONNECTED) or isinstance(pool, _NOT_CONNECTED):
             return True
-        error = error.__cause__ or error.__context__
+        hidden = error.__cause__ or error.__context__
+        if hidden is None:
+            return False
+        error = hidden
     return False
 
 

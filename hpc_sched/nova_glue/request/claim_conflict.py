@@ -45,6 +45,7 @@ def settle(state: GroupState, gang: GangClaim) -> str | None:
     ):
         return None
     conflict: str | None = None
+    unread: str | None = None  # why the last look is not complete
     for look in range(MAX_LOOKS):
         if look and not _pause(look):
             break
@@ -52,13 +53,14 @@ def settle(state: GroupState, gang: GangClaim) -> str | None:
         found = group_members.read(request, state.candidates, look_up, gang.places)
         if not found.is_partial:
             _set_members(state, found)
-        if found.unknown or found.is_partial:
+        unread = "; ".join(found.problems) if found.unknown or found.is_partial else None
+        if unread is not None:
             if look + 1 < MAX_LOOKS_UNANSWERED and request_deadline.remaining() > 0:
                 continue
             if request.hpc_specs.constraints.bind_place and (
                 found.unknown or not state.has_known_members
             ):
-                raise unproven("; ".join(found.problems))
+                raise unproven(unread)
         if found.is_partial:
             # What was known before the claim holds; what others claimed meanwhile is not known.
             return conflict
@@ -70,17 +72,31 @@ def settle(state: GroupState, gang: GangClaim) -> str | None:
         _set_members(state, found if staying is None else staying)
         if staying is not None:
             return conflict
+    if unread is not None and request.hpc_specs.constraints.bind_place:
+        # The time was over before another look.
+        raise unproven(unread)
     return conflict
 
 
 def check_unclaimed(state: GroupState, why: str) -> None:
     """Check that a plan keeps the constraints of the group though it is not claimed.
 
+    Reads the members again, as :func:`read_members` does: others may have been placed since.
+
     :param why: it is not claimed
-    :raises exceptions.RefusedError: if other VMs of the group are being placed
+    :raises exceptions.RefusedError: if other VMs of the group are being placed, or were since the
+        members were read
     """
-    if state.request.hpc_specs.constraints.bind_place and has_others(state):
+    if not state.request.hpc_specs.constraints.bind_place:
+        return
+    known = state.group.members
+    if has_others(state) or (
+        state.request.group_uuid is not None
+        and (not read_members(state, anew=True) or has_others(state))
+    ):
         raise unproven(why)
+    if state.group.members != known:
+        raise unproven(f"{why}; others were placed meanwhile")
 
 
 def unproven(why: str) -> exceptions.RefusedError:

@@ -19,6 +19,7 @@ from oslo_log import log as logging
 from hpc_sched import clock
 from hpc_sched.nova_glue.claim.gang_claim import GangClaim
 from hpc_sched.nova_glue.instances import request_instances
+from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 from hpc_sched.nova_glue.request.group_state import GroupState
 
@@ -33,8 +34,8 @@ IDLE = 600.0
 YOUNG_AFTER, ALL_AFTER = 0.4, 2.0
 # Seconds between two searches among all objects, whatever the number of requests.
 ALL_EVERY = 10.0
-# Seconds after a request for which a transaction without an answer may still be made, and for
-# which what Placement did not answer is tried again.
+# Seconds after a request for which a transaction without an answer may still be made; what
+# Placement did not answer is tried again for twice as long.
 LATE = 120.0
 # Seconds between two tries, doubled from the first to the last.
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 15.0
@@ -116,17 +117,28 @@ def _is_done(one: _Followed) -> bool:
         return False
     if one.over_at is None:
         one.over_at = now
-    is_last = now - one.over_at >= LATE
-    if not is_last and now < one.clean_at:
+    if now < one.clean_at:
         return False
-    gang.clean(request_instances.is_deleted, is_last=is_last)
     one.clean_at, one.pause = now + one.pause, min(2 * one.pause, LONGEST_PAUSE)
-    if is_last and gang.unsettled:
+    is_last = now - one.over_at >= LATE
+    gang.clean(_is_deleted, is_last=is_last)
+    is_done = gang.is_clean or (is_last and not gang.unsettled)
+    is_given_up = now - one.over_at >= 2 * LATE
+    if is_given_up and not is_done:
         LOG.warning(
             "Allocations of instances %s may be left in Placement, which has not answered",
             ", ".join(gang.unsettled),
         )
-    return is_last or gang.is_clean
+    return is_done or is_given_up
+
+
+def _is_deleted(uuid: str) -> bool | None:
+    """True if an instance was deleted; None if the database does not answer."""
+    try:
+        return request_instances.is_deleted(uuid)
+    except databases.OUTAGES as error:
+        LOG.debug("Instance %s: %s", uuid, databases.api_problem(error))
+        return None
 
 
 def _free_ended(followed: Sequence[_Followed]) -> None:

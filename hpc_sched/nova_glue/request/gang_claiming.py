@@ -72,9 +72,15 @@ def claim(
             elif state.gang is not None:
                 state.gang.release()
             return answer
-    except BaseException:
+    except exceptions.RefusedError:
         if state.gang is not None:
             state.gang.release()
+        raise
+    except BaseException:
+        # Nova may go on VM by VM.
+        if state.gang is not None:
+            state.gang.release()
+            state.gang.fence()
         raise
     finally:
         if state.gang is not None:
