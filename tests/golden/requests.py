@@ -18,8 +18,8 @@ from tests.golden.scene import Scene
 CASES = 3000
 # What differs from run to run, and from machine to machine; the planner's input, which decisions
 # of random groups have, see tests/golden/explained.py; and the project, which all have alike.
-_VARYING = ("time", "seconds", "request_id", "scheduler", "input", "project")
-_MILLISECONDS = re.compile(r"; [0-9.]+ ms$")
+_VARYING = ("time", "seconds", "times", "request_id", "scheduler", "input", "project")
+_MILLISECONDS = re.compile(r"; [0-9.]+ ms(?: \([^)]*\))?$")
 
 States = list[host_manager.HostState]
 

@@ -121,7 +121,7 @@ def test_own_claims_are_not_looked_up_until_they_are_released(asked):
 def test_own_claims_that_nova_has_found_hold_and_those_placed_elsewhere_are_looked_up(
     asked, monkeypatch
 ):
-    monkeypatch.setattr(GangClaim, "_repair", lambda *_: None)
+    monkeypatch.setattr(GangClaim, "_repair", lambda *_, **__: None)
     turn = GroupTurn()
     claimed(turn).settle("ours", CLAIMED)
     assert turn.look_up_anew(None, ["ours"], ()).places == {"ours": PLACE}
