@@ -116,13 +116,8 @@ PLANNING = "planning"
 CLAIMS = "claims"  # transactions of Placement, and reads of what they have made
 OTHER = "other"
 PARTS = (READS, TURNS, PLANNING, CLAIMS, OTHER)
-_WORDS = {
-    READS: "reads",
-    TURNS: "waiting for others",
-    PLANNING: "planning",
-    CLAIMS: "claims",
-    OTHER: "other",
-}
+# Where the name of a part does not speak for itself.
+_WORDS = {TURNS: "waiting for others"}
 # Shorter parts are not named, in milliseconds.
 _LEAST = 0.1
 # Values of the option mode.
@@ -189,7 +184,7 @@ def total_seconds(parts: Mapping[str, float]) -> float:
 def times_text(parts: Mapping[str, float]) -> str:
     """Return seconds by part as ``9.3 ms (reads 2.1, planning 3.0, claims 4.2)``."""
     named = [
-        f"{_WORDS[part]} {1000 * parts[part]:.1f}"
+        f"{_WORDS.get(part, part)} {1000 * parts[part]:.1f}"
         for part in PARTS
         if 1000 * parts.get(part, 0.0) >= _LEAST
     ]

@@ -51,6 +51,7 @@ class Network:
         """Let a call have its fate, and its sender go on; return what has happened."""
         call = actor.waits_for
         assert isinstance(call, Call)
+        assert fate in FATES, f"{fate}: expected one of {', '.join(FATES)}"
         if fate == "refused":
             self.stage.resume(actor, _refused())
             return "no connection"

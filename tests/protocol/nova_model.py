@@ -77,7 +77,6 @@ class VM:
     state: str = "scheduling"  # active, error, deleted
     host: str | None = None
     alternates: Sequence[objects.Selection] = ()
-    moves_to: str | None = None
 
     @property
     def name(self) -> str:

@@ -23,15 +23,10 @@ from placement.handlers import allocation as handler
 from placement.handlers import util as handler_util
 from placement.objects import consumer as consumers
 
+from tests.functional import provider_rows
+from tests.functional.provider_rows import Provider
+
 VERSION = "placement 1.36"
-# What the API adds to an inventory.
-USUAL = {
-    "reserved": 0,
-    "min_unit": 1,
-    "max_unit": 2**31 - 1,
-    "step_size": 1,
-    "allocation_ratio": 1.0,
-}
 
 
 class RealPlacement:
@@ -61,19 +56,12 @@ class RealPlacement:
             written = (models.Allocation, models.Consumer, models.Inventory)
             for model in (*written, models.ResourceProvider):
                 connection.execute(sa.delete(model))
-            classes = connection.execute(
-                sa.select(models.ResourceClass.name, models.ResourceClass.id)
-            )
-            number_of = dict(classes.all())
-            for number, (uuid, totals) in enumerate(providers.items(), 1):
-                provider = {"id": number, "root_provider_id": number, "generation": 1}
-                connection.execute(
-                    sa.insert(models.ResourceProvider), {**provider, "uuid": uuid, "name": uuid}
-                )
-                for name, total in totals.items():
-                    inventory = {"resource_provider_id": number, "total": total, **USUAL}
-                    inventory["resource_class_id"] = number_of[name]
-                    connection.execute(sa.insert(models.Inventory), inventory)
+        provider_rows.write(
+            [
+                Provider(uuid, inventories={name: {"total": n} for name, n in totals.items()})
+                for uuid, totals in providers.items()
+            ]
+        )
 
     def send(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Return status and body of the answer to a request."""

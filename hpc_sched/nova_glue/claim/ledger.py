@@ -56,21 +56,24 @@ class Transaction:
             for uuid, place in self.places.items()
         ]
 
+    def generation_after(self, uuid: str) -> int:
+        """Return the generation that a claim gives a consumer."""
+        return (self.generations[uuid] or 0) + 1
+
     def leaves(self, found: Consumer) -> bool:
         """True if the transaction leaves a consumer in the state that was read."""
         if found.uuid not in self.places:
             return False
         if self.is_release:
             return found.generation is None
-        before = self.generations[found.uuid] or 0
-        is_next = found.generation == before + 1
+        is_next = found.generation == self.generation_after(found.uuid)
         return is_next and same(self.places[found.uuid].allocations, found.allocations)
 
     def is_refuted_by(self, found: Consumer) -> bool:
         """True if a consumer proves that another transaction was made in place of this claim."""
         if self.is_release or found.uuid not in self.places:
             return False
-        is_next = found.generation == (self.generations[found.uuid] or 0) + 1
+        is_next = found.generation == self.generation_after(found.uuid)
         return is_next and not self.leaves(found)
 
     def repeats(self, other: Transaction) -> bool:
@@ -125,7 +128,7 @@ class Ledger:
             if sent.is_release:
                 self.held.pop(uuid, None)
             else:
-                self.held[uuid] = Holding(place, (sent.generations[uuid] or 0) + 1)
+                self.held[uuid] = Holding(place, sent.generation_after(uuid))
 
     def read(self, found: Collection[Consumer]) -> None:
         """Note what consumers have."""
@@ -174,7 +177,7 @@ class Ledger:
     def claims_of(self, uuid: str) -> list[Holding]:
         """Return what an instance would hold by claims that may have been made."""
         return [
-            Holding(one.places[uuid], (one.generations[uuid] or 0) + 1)
+            Holding(one.places[uuid], one.generation_after(uuid))
             for one in self.late
             if uuid in one.places
         ]
