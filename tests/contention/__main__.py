@@ -84,6 +84,8 @@ def main() -> int:
             print(reason, file=sys.stderr)
             return NO_SERVER
     print(results.table(found))
+    for side in sides[1:]:
+        print(results.paired(found, sides[0], side))
     for side, result in found.items():
         for detail in result.findings.details[:SHOWN]:
             print(f"{side}: {detail}")

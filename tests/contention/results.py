@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from hpc_sched.sim.statistics.estimate import LEAST_SEEDS, Estimate
 from tests.contention.bursts import Outcome
 from tests.contention.rounds import Round
 from tests.contention.verification import Broken, Findings
@@ -22,6 +23,7 @@ class Result:
     calls: Counter[str] = field(default_factory=Counter)
     audited: int = 0
     outcomes: list[Outcome] = field(default_factory=list)
+    overbooked: list[int] = field(default_factory=list)  # hosts, of each round
 
     def add(self, found: Round) -> None:
         """Add a round."""
@@ -36,11 +38,26 @@ class Result:
         self.calls.update(found.calls)
         self.audited += found.audited
         self.outcomes += found.outcomes
+        self.overbooked.append(found.findings.broken[Broken.OVERBOOKED])
 
 
 def table(results: Mapping[str, Result]) -> str:
     """Return the results, a column a side."""
     return aligned({side: dict(_rows(result)) for side, result in results.items()})
+
+
+def paired(results: Mapping[str, Result], first: str, second: str) -> str:
+    """Return the difference of the hosts that two sides overbook in the same rounds, in words."""
+    pairs = zip(results[first].overbooked, results[second].overbooked, strict=True)
+    found = Estimate.of([float(one - other) for one, other in pairs], is_drawn=True)
+    assert found is not None
+    mean, half = found.mean, found.half_width
+    if half is None:
+        between = f"no interval: less than {LEAST_SEEDS}"
+    else:
+        between = f"95 % interval {mean - half:.2f} to {mean + half:.2f}"
+    what = f"hosts overbooked a round, {first} less {second}: {mean:.2f}"
+    return f"{what} ({between}; {found.seeds} pairs)"
 
 
 def aligned(columns: Mapping[str, Mapping[str, str]]) -> str:

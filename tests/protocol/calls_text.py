@@ -48,6 +48,8 @@ def answer_text(call: Call, answer: Any) -> str:
         return f"200 {held} ({body['consumer_generation']})" if held else "200 nothing"
     if call.method == "GET" and what[-1] == "usages":
         return f"200 {body['usages']['VCPU']}"
+    if call.method == "GET" and what[-1] == "allocations":
+        return f"200 {' '.join(map(name_of, sorted(body['allocations']))) or 'nothing'}"
     return str(answer.status_code)
 
 

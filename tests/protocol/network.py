@@ -10,7 +10,7 @@ from keystoneauth1 import exceptions as ksa_exceptions
 from urllib3 import exceptions as urllib3_exceptions
 
 from tests.protocol.actors import Actor, Call, Stage
-from tests.protocol.placement_model import PlacementModel, Steps
+from tests.protocol.placement_model import PlacementModel, Steps, finished
 
 #: What becomes of a call, and what its sender gets.
 FATES = {
@@ -21,6 +21,7 @@ FATES = {
     "late": "no answer; it may come later",
     "inside": "no answer; it has begun and stops before one of its steps",
     "refused": "no connection",
+    "begun": "it has begun to write, and its sender waits on",
 }
 
 
@@ -41,6 +42,8 @@ class Network:
     stage: Stage
     tell: Callable[[Call, Any], str]  # returns an answer to a call in words
     late: dict[str, LateCall] = field(default_factory=dict)
+    # Calls that write at the moment, by who waits for them.
+    begun: dict[Actor, Steps] = field(default_factory=dict)
     _number: int = 0
 
     def adapter(self) -> Adapter:
@@ -52,6 +55,16 @@ class Network:
         call = actor.waits_for
         assert isinstance(call, Call)
         assert fate in FATES, f"{fate}: expected one of {', '.join(FATES)}"
+        begun = self.begun.pop(actor, None)
+        assert begun is None or fate == "ok", "it is written already"
+        if fate == "begun" or begun is not None:
+            steps_left = begun or self.placement.begin(call.method, call.path, call.body)
+            answer = finished(steps_left, "write" if begun is None else None)
+            if answer is None:
+                self.begun[actor] = steps_left
+                return "it writes"
+            self.stage.resume(actor, answer)
+            return self.tell(call, answer)
         if fate == "refused":
             self.stage.resume(actor, _refused())
             return "no connection"
@@ -81,6 +94,14 @@ class Network:
             return f"no answer, which would be: {said}"
         self.stage.resume(actor, answer)
         return said + (", to the second of two" if fate == "twice" else "")
+
+    def abandon(self, actor: Actor) -> None:
+        """Let a call that writes at the moment go on without its sender."""
+        steps, call = self.begun.pop(actor, None), actor.waits_for
+        if steps is not None:
+            assert isinstance(call, Call)
+            self._number += 1
+            self.late[f"t{self._number}"] = LateCall(call, steps, "write")
 
     def advance(self, name: str, steps: int | None = None) -> str:
         """Let a late call go on by some steps, or to its end; return its answer if it is over."""

@@ -6,7 +6,7 @@ removal of records after a failure. So one transaction can be interleaved with o
 
 ``test_placement_model.py`` compares it with Placement 16.0.0, answer for answer and row for row.
 What is left out: resource classes with ``min_unit`` or ``step_size``, trees of providers, traits,
-other microversions than 1.36, and Placement's own retries after a conflict of providers.
+and other microversions than 1.36. ``test_placement_retries.py`` compares ``is_retrying``.
 """
 
 from __future__ import annotations
@@ -81,6 +81,20 @@ def error(status: int, detail: str, code: str = UNDEFINED) -> Response:
     return Response(status, {"errors": [{"status": status, "code": code, "detail": detail}]})
 
 
+def finished(steps: Steps, before: str | None = None) -> Response | None:
+    """Return the answer to a request once its further steps are done.
+
+    :param before: the step before which it stops; it has no answer then
+    """
+    while True:
+        try:
+            if next(steps) == before:
+                return None
+        except StopIteration as end:
+            answer: Response = end.value
+            return answer
+
+
 @dataclass
 class PlacementModel:
     """Providers, consumers and allocations, as the rows of its database."""
@@ -89,17 +103,16 @@ class PlacementModel:
     consumers: dict[str, Record] = field(default_factory=dict)
     # Consumer to (provider, resource class) to amount; may hold those without a record.
     allocations: dict[str, dict[tuple[str, str], int]] = field(default_factory=dict)
+    # Whether ``allocation_conflict_retry_count`` is above 1, on a server database: a transaction
+    # that finds a provider changed is written by what was in use when it began to write.
+    is_retrying: bool = False
     _numbers: int = 0
 
     def send(self, method: str, path: str, body: Body | None = None) -> Response:
         """Answer a request as a whole."""
-        steps = self.begin(method, path, body)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                answer: Response = end.value
-                return answer
+        answer = finished(self.begin(method, path, body))
+        assert answer is not None
+        return answer
 
     def begin(self, method: str, path: str, body: Body | None = None) -> Steps:
         """Begin a request; the generator returns its answer."""
@@ -279,9 +292,17 @@ class PlacementModel:
                 seen[consumer] = record.number, record.generation
         for _, provider, _, _ in rows:
             generations.setdefault(provider, self.providers[provider].generation)
+        view = dict(self.allocations)
         yield "write"
+        first = rows[0][1] if rows else None
+        if not self.is_retrying:
+            view = self.allocations
+        elif first is not None and self.providers[first].generation != generations[first]:
+            # It is written again by new generations. If a later provider has changed, it has raised
+            # the first one's by then, which so fails whenever it is written again.
+            generations = {one: self.providers[one].generation for one in generations}
         try:
-            self._replace(rows, seen, generations)
+            self._replace(rows, seen, generations, view)
         except _RefusedError as refused:
             yield from self._remove(made)
             return refused.answer
@@ -317,14 +338,18 @@ class PlacementModel:
         rows: list[tuple[str, str, str, int]],
         seen: Mapping[str, tuple[int, int]],
         generations: Mapping[str, int],
+        view: Mapping[str, Mapping[tuple[str, str], int]],
     ) -> None:
-        """Write rows in one transaction; an amount of 0 removes."""
-        before = {key: self.used(*key) for key in {(at, name) for _, at, name, _ in rows}}
-        written = {consumer: dict(held) for consumer, held in self.allocations.items()}
+        """Write rows in one transaction; an amount of 0 removes.
+
+        :param view: the allocations by which it checks the room
+        """
         consumers = list(dict.fromkeys(consumer for consumer, *_ in rows))
-        for consumer in consumers:
-            written.pop(consumer, None)
-        self._check_room(rows, before, written)
+        keys = {(at, name) for _, at, name, _ in rows}
+        before = {key: sum(held.get(key, 0) for held in view.values()) for key in keys}
+        left = {uuid: held for uuid, held in view.items() if uuid not in consumers}
+        self._check_room(rows, before, left)
+        written = {uuid: held for uuid, held in self.allocations.items() if uuid not in consumers}
         for consumer, provider, name, amount in rows:
             if amount:
                 written.setdefault(consumer, {})[provider, name] = amount

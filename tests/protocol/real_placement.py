@@ -1,7 +1,9 @@
-"""The real Placement on SQLite, whose transactions another request can interrupt at any step.
+"""The real Placement, whose transactions another request can interrupt at any step.
 
 A process of its own, for Placement's database is one of the process: it reads sequences of
-requests from stdin, one a line, and prints the answers and the rows that are left.
+requests from stdin, one a line, and prints the answers and the rows that are left. On SQLite steps
+are those between its transactions of the database. With a server's URL as argument it repeats what
+others got in the way of, and the steps are those before it raises the generation of a provider.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from placement.db.sqlalchemy import models
 from placement.handlers import allocation as handler
 from placement.handlers import util as handler_util
 from placement.objects import consumer as consumers
+from placement.objects import resource_provider
 
 from tests.functional import provider_rows
 from tests.functional.provider_rows import Provider
@@ -32,14 +35,18 @@ VERSION = "placement 1.36"
 class RealPlacement:
     """Its application, with a hook before each step of a transaction."""
 
-    def __init__(self) -> None:
-        """Make the tables, and install the hooks."""
+    def __init__(self, url: str | None = None) -> None:
+        """Make the tables, and install the hooks.
+
+        :param url: of a database on a server, which is empty
+        """
         self.config = cfg.ConfigOpts()
         placement_conf.register_opts(self.config)
-        self.config.set_override("connection", "sqlite://", "placement_database")
+        self.config.set_override("connection", url or "sqlite://", "placement_database")
         self.config([], project="placement", default_config_files=[])
         self.config.set_override("auth_strategy", "noauth2", "api")
-        self.config.set_override("allocation_conflict_retry_count", 1, "placement")
+        if url is None:
+            self.config.set_override("allocation_conflict_retry_count", 1, "placement")
         db_api.configure(self.config)
         self.context = placement_context.RequestContext(config=self.config)
         models.BASE.metadata.create_all(db_api.get_placement_engine())
@@ -48,14 +55,22 @@ class RealPlacement:
         self._is_put = False
         # To build the validators of the schemas for each request takes longer than all the rest.
         jsonschema.validate = _validate
-        self._install()
+        if url is None:
+            self._install()
+        else:
+            provider = resource_provider.ResourceProvider
+            provider.increment_generation = self._before(provider.increment_generation)
 
     def begin(self, providers: Mapping[str, Mapping[str, int]]) -> None:
         """Remove what a sequence has left, and make providers: uuid to total by resource class."""
         with db_api.get_placement_engine().begin() as connection:
             written = (models.Allocation, models.Consumer, models.Inventory)
-            for model in (*written, models.ResourceProvider):
+            for model in written:
                 connection.execute(sa.delete(model))
+            provider = models.ResourceProvider
+            # Each is the root of its tree.
+            connection.execute(sa.update(provider).values(root_provider_id=None))
+            connection.execute(sa.delete(provider))
         provider_rows.write(
             [
                 Provider(uuid, inventories={name: {"total": n} for name, n in totals.items()})
@@ -130,13 +145,6 @@ class RealPlacement:
     def _install(self) -> None:
         """Call the hook before each step, where no transaction of the database is open."""
 
-        def before(function: Callable[..., Any]) -> Callable[..., Any]:
-            def call(*args: Any, **kwargs: Any) -> Any:
-                self._step()
-                return function(*args, **kwargs)
-
-            return call
-
         def after(function: Callable[..., Any], *, of_put: bool) -> Callable[..., Any]:
             def call(*args: Any, **kwargs: Any) -> Any:
                 found = function(*args, **kwargs)
@@ -146,9 +154,9 @@ class RealPlacement:
 
             return call
 
-        handler_util.ensure_consumer = before(handler_util.ensure_consumer)
+        handler_util.ensure_consumer = self._before(handler_util.ensure_consumer)
         for name in ("create", "delete"):
-            setattr(consumers.Consumer, name, before(getattr(consumers.Consumer, name)))
+            setattr(consumers.Consumer, name, self._before(getattr(consumers.Consumer, name)))
         handler.create_allocation_list = after(handler.create_allocation_list, of_put=False)
         handler._resource_providers_by_uuid = after(
             handler._resource_providers_by_uuid, of_put=True
@@ -158,6 +166,13 @@ class RealPlacement:
         handler.alloc_obj.get_all_by_consumer_id = after(
             objects.get_all_by_consumer_id, of_put=True
         )
+
+    def _before(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._step()
+            return function(*args, **kwargs)
+
+        return call
 
     def _step(self) -> None:
         if self.at_step is not None:
@@ -177,7 +192,7 @@ def _validate(data: Any, schema: Any, format_checker: Any = None) -> None:
 
 def main() -> None:
     """Answer sequences: ``{"providers": {...}, "requests": [[request, step, others], ...]}``."""
-    placement = RealPlacement()
+    placement = RealPlacement(*sys.argv[1:])
     for line in sys.stdin:
         sequence = json.loads(line)
         placement.begin(sequence["providers"])

@@ -71,14 +71,20 @@ class ClaimHistories(RuleBasedStateMachine):
             error.add_note("\n".join(self.world.lines))
             raise
 
-    @initialize(sizes=st.lists(st.integers(1, 2), min_size=4, max_size=4), others=st.integers(0, 2))
-    def hosts(self, sizes: list[int], others: int) -> None:
-        """Begin with some rooms and VMs of others."""
+    @initialize(
+        sizes=st.lists(st.integers(1, 2), min_size=4, max_size=4),
+        others=st.integers(0, 2),
+        retried=st.integers(0, 3),
+    )
+    def hosts(self, sizes: list[int], others: int, retried: int) -> None:
+        """Begin with some rooms and VMs of others; in one of four, Placement repeats conflicts."""
         self.do("hosts " + " ".join(map(str, sizes)))
         for name, host in zip(("y1", "z1")[:others], HOSTS[:others], strict=True):
             self.do(f"other {name} {host}")
         for name in ("g", "h"):
             self.do(f"group {name}")
+        if retried == 3:
+            self.do("conflicts retried")
 
     @rule(drawn=st.binary(min_size=8, max_size=8))
     def act(self, drawn: bytes) -> None:
@@ -93,6 +99,7 @@ class ClaimHistories(RuleBasedStateMachine):
                 ((8, 2, 1, 0)[self.created], self.create, self.created < MOST_REQUESTS),
                 (5, self.go_on, self.world.actors),
                 (9, self.fail_transaction, self.transactions),
+                (9, self.begin_transaction, self.is_retrying and self.transactions),
                 (1, self.fail_read, self.reads),
                 (1, self.fail_nova, self.claimed_by_nova),
                 (3, self.deliver, self.late),
@@ -132,6 +139,10 @@ class ClaimHistories(RuleBasedStateMachine):
         if among((True, False)) and name in self.world.actors:
             self.do(f"claim {name}")
 
+    def begin_transaction(self, among: Among) -> None:
+        """Let a transaction begin to write: others may come in between."""
+        self.do(f"step {among(self.transactions)} begun")
+
     def fail_read(self, among: Among) -> None:
         """Let a read fail."""
         name = among(self.reads)
@@ -156,8 +167,9 @@ class ClaimHistories(RuleBasedStateMachine):
         """Let time pass until a scheduler looks at its claims."""
         scheduler = among(SCHEDULERS)
         if scheduler not in self.world.looks or self.world.looks[scheduler].is_over:
-            # A request has no more than ten seconds.
-            self.do(f"time {1 if self.world.actors else among((1, 20, 130))}")
+            # A request has no more than ten seconds, and nothing comes later than in two minutes.
+            most = 1 if self.world.actors else 2 if self.late else 3
+            self.do(f"time {among((1, 20, 130)[:most])}")
             self.do(f"look {scheduler}")
 
     def change(self, among: Among) -> None:
@@ -192,7 +204,13 @@ class ClaimHistories(RuleBasedStateMachine):
     @property
     def transactions(self) -> list[str]:
         """What waits for an answer to a transaction, and may still get none."""
-        return self._failing(world.is_transaction)
+        begun = self.world.nova.network.begun
+        return self._failing(lambda actor: world.is_transaction(actor) and actor not in begun)
+
+    @property
+    def is_retrying(self) -> bool:
+        """True if Placement repeats what others got in the way of."""
+        return self.world.placement.is_retrying
 
     @property
     def reads(self) -> list[str]:

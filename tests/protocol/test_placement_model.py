@@ -141,14 +141,20 @@ def real() -> Iterator[subprocess.Popen[str]]:
         process.stdin.close()
 
 
+def asked(real: subprocess.Popen[str], sequence: dict[str, Any]) -> dict[str, Any]:
+    """Return what the real Placement answers to a sequence, and its rows afterwards."""
+    real.stdin.write(json.dumps(sequence) + "\n")
+    real.stdin.flush()
+    found: dict[str, Any] = json.loads(real.stdout.readline())
+    return found
+
+
 def differences(real: subprocess.Popen[str], seeds: range) -> list[str]:
     """Return the sequences, by seed, that end differently, with what differs first."""
     found = []
     for seed in seeds:
         sequence = drawn_sequence(seed)
-        real.stdin.write(json.dumps(sequence) + "\n")
-        real.stdin.flush()
-        got = json.loads(real.stdout.readline())
+        got = asked(real, sequence)
         model = model_of(sequence["providers"])
         for number, (request, step, others) in enumerate(sequence["requests"]):
             expected = [plain(one) for one in got["answers"][number]]

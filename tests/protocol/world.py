@@ -6,7 +6,7 @@ Commands are texts, so that a history that fails is one to read and to replay; s
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -39,6 +39,7 @@ unshelve VM SCHEDULER     after it was shelved
 kill SCHEDULER            its requests die with it
 restart SCHEDULER         after its requests are over, as by SIGHUP
 database lost|ok          whether the API database answers
+conflicts retried         Placement writes again what others have got in the way of
 end                       all goes on to its end; then everything must be in order
 """
 # Seconds between two looks at the end.
@@ -57,6 +58,8 @@ class Request:
     is_excused: bool = False  # a fault was Nova's own, or lasts too long
     is_move: bool = False
     is_judged: bool = False  # whether it is over, and its rooms are not of interest any more
+    # What others were about to write when it began.
+    meanwhile: Collection[Actor] = ()
 
 
 class BrokenError(AssertionError):
@@ -79,6 +82,10 @@ class World:
         self.unsure: set[str] = set()  # consumers of moves that died with their scheduler
         self.warnings: list[str] = []
         self.ungrouped: set[str] = set()
+        # VMs with which a host may hold too much, where Placement writes again what others got in
+        # the way of: not claimed ahead of Nova, or alone, or with faults, or while
+        # another transaction was written.
+        self.unchecked: set[str] = set()
         self._others: dict[str, str] = {}
         self._held = "nothing"
 
@@ -208,14 +215,22 @@ class World:
     def _do_database(self, state: str) -> None:
         self.nova.rows.is_lost = state == "lost"
 
+    def _do_conflicts(self, how: str) -> None:
+        assert how == "retried"
+        self.placement.is_retrying = True
+
     def _do_kill(self, scheduler: str) -> None:
         process = self.nova.schedulers[scheduler]
         for name, actor in self.actors.items():
             if actor.process is process:
+                self.nova.network.abandon(actor)
                 self.nova.stage.kill(actor)
                 request = self.requests.get(name)
                 if request is not None and request.actor is actor:
                     request.is_excused = True
+                    own = {vm.uuid for vm in request.vms}
+                    self.unchecked |= own
+                    self.left_by_nova |= self.claimed_by_nova & own
                     for vm in request.vms:
                         if request.is_move:
                             # What its migration holds stays, as without the plugin.
@@ -272,6 +287,7 @@ class World:
 
     def _start(self, request: Request, process: Scheduler | None, function) -> None:
         self.requests[request.name] = request
+        request.meanwhile = list(self.nova.network.begun)
         request.actor = self.nova.stage.start(request.name, process, function)
         self._after(request.name, request.actor)
 
@@ -305,6 +321,9 @@ class World:
         if request is None or request.actor is not actor:
             assert actor.error is None, f"a look fails: {actor.error!r}"
             return
+        if any(one in self.nova.network.begun for one in request.meanwhile):
+            # Nobody looks for a request that begins and ends while a transaction is written.
+            self.unchecked.update(vm.uuid for vm in request.vms)
         if actor.error is None:
             places = ", ".join(f"{vm.name} {vm.host or vm.state}" for vm in request.vms)
             self._say(f"{name} is over: {places}")
@@ -319,6 +338,8 @@ class World:
         request = self.requests.get(name)
         if request is None:
             return
+        if len(request.vms) == 1 or fate not in ("ok", "twice", "begun"):
+            self.unchecked.update(vm.uuid for vm in request.vms)
         if not call.is_plugins and fate not in ("ok", "twice"):
             request.is_excused = True
         if call.path.startswith("/allocation_candidates") and not request.rooms:
@@ -344,14 +365,19 @@ class World:
     # What must hold.
 
     def _check(self) -> None:
-        for uuid, provider in self.placement.providers.items():
-            for name, total in provider.totals.items():
-                if (used := self.placement.used(uuid, name)) > total:
-                    raise BrokenError(f"{provider.name} has {used} {name} of {total} in use")
+        if not self.placement.is_retrying:
+            self._check_room()
         for name, host in self._others.items():
             vm = self.nova.vms[name]
             if vm.state == "active" and self._hosts_of(vm.uuid) != [host]:
                 raise BrokenError(f"{name} of another user was on {host}")
+
+    def _check_room(self, unchecked: Collection[str] = ()) -> None:
+        for uuid, provider in self.placement.providers.items():
+            for name, total in provider.totals.items():
+                used = self.placement.used(uuid, name)
+                if used > total and not any(uuid in self._providers_of(vm) for vm in unchecked):
+                    raise BrokenError(f"{provider.name} has {used} {name} of {total} in use")
 
     def _check_failure(self, request: Request, error: BaseException) -> None:
         """Check that stock Nova would have failed as well."""
@@ -369,6 +395,7 @@ class World:
             raise BrokenError(f"{request.name} is refused; there was always room for {room} VMs")
 
     def _check_end(self) -> None:
+        self._check_room(self.unchecked)
         if unlisted := self.placement.unlisted:
             raise BrokenError(f"usage without a consumer: {', '.join(map(name_of, unlisted))}")
         vms = {vm.uuid: vm for vm in self.nova.vms.values()}
@@ -397,8 +424,10 @@ class World:
                 raise BrokenError(f"VMs that require one leaf are on {hosts_of}")
 
     def _hosts_of(self, uuid: str) -> list[str]:
-        rows = self.placement.allocations.get(uuid, {})
-        return sorted({self.placement.providers[at].name for at, _ in rows})
+        return sorted(self.placement.providers[at].name for at in self._providers_of(uuid))
+
+    def _providers_of(self, uuid: str) -> set[str]:
+        return {at for at, _ in self.placement.allocations.get(uuid, {})}
 
     def _note_rooms(self, request: Request) -> None:
         own = {vm.uuid for vm in request.vms}
@@ -414,7 +443,7 @@ class World:
             for uuid, held in self.placement.allocations.items()
             if uuid not in own
         )
-        return provider.totals["VCPU"] - used
+        return max(provider.totals["VCPU"] - used, 0)
 
 
 def is_transaction(actor: Actor) -> bool:

@@ -1,6 +1,7 @@
 """The instances of a request in the API database: its build requests, and which were deleted."""
 
 import json
+from collections.abc import Collection, Sequence
 
 import sqlalchemy as sa
 from nova import context as nova_context
@@ -50,6 +51,36 @@ def read(context: nova_context.RequestContext, first: str, count: int) -> dict[i
         }
 
     return databases.read_api(query)
+
+
+def are_others_placed(context: nova_context.RequestContext, own: Collection[str]) -> bool:
+    """True if instances of other requests are being placed. One query in the API database.
+
+    :param own: the instances of this request
+    :raises: one of ``databases.OUTAGES``
+    """
+    row = api_models.BuildRequest
+    query = sa.select(row.instance_uuid).where(row.created_at >= databases.oldest_build_request())
+    some = query.limit(len(own) + 1)
+    found = databases.read_api(lambda: databases.api_rows(context, some))
+    return any(uuid not in own for (uuid,) in found)
+
+
+def placed_now(context: nova_context.RequestContext, uuids: Sequence[str]) -> set[str]:
+    """Return those of some instances that are being placed. At most one query in the API database.
+
+    :param uuids: of more than the database takes in one query, the last ones count
+    :raises: one of ``databases.OUTAGES``
+    """
+    if not uuids:
+        return set()
+    row = api_models.BuildRequest
+    query = sa.select(row.instance_uuid).where(
+        row.instance_uuid.in_(uuids[-databases.MAX_UUIDS :]),
+        row.created_at >= databases.oldest_build_request(),
+    )
+    found = databases.read_api(lambda: databases.api_rows(context, query))
+    return {uuid for (uuid,) in found}
 
 
 def is_deleted(uuid: str) -> bool:

@@ -1,8 +1,8 @@
 """Reads of resource providers in Placement, within the request's deadline."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 from urllib import parse
 
 from nova import context as nova_context
@@ -32,6 +32,10 @@ class Stock:
     reserved: int = 0  # 0 too where it was not read
 
 
+# Consumer to resource class to amount.
+Consumers: TypeAlias = Mapping[str, Mapping[str, int]]
+
+
 @dataclass(slots=True)
 class ProviderStocks:
     """What was read before an error or a timeout."""
@@ -41,20 +45,45 @@ class ProviderStocks:
     problem: str | None = None  # why something is missing
 
 
-def read_providers(uuids: Sequence[str]) -> ProviderStocks:
+def read_providers(uuids: Sequence[str], seconds: float | None = None) -> ProviderStocks:
     """Return the stocks of some providers. Two calls for each; never raises.
 
     A provider that does not exist any more has no stocks.
+
+    :param seconds: after which no more are read, and that is no problem
     """
+    enough = None if seconds is None else clock.current.monotonic() + seconds
 
     def read(client: report.SchedulerReportClient, found: ProviderStocks, until: float) -> None:
         for number, uuid in enumerate(uuids):
+            if enough is not None and clock.current.monotonic() >= enough:
+                break
             if clock.current.monotonic() >= until:
                 found.problem = f"{number} of {len(uuids)} providers read in time"
                 break
             found.stocks[uuid] = _stocks_of(client, uuid)
 
     return _read(read) if uuids else ProviderStocks()
+
+
+def read_consumers(uuids: Collection[str]) -> dict[str, Consumers]:
+    """Return what holds some providers. One call for each; never raises.
+
+    A provider that was not read in time is missing.
+    """
+    found: dict[str, Consumers] = {}
+
+    def read(client: report.SchedulerReportClient, _: ProviderStocks, until: float) -> None:
+        for uuid in sorted(uuids):
+            if clock.current.monotonic() >= until:
+                break
+            path = f"/resource_providers/{uuid}/allocations"
+            held = _get(client, path, may_be_gone=True).get("allocations", {})
+            found[uuid] = {consumer: one["resources"] for consumer, one in held.items()}
+
+    _read(read)
+    # A copy: an abandoned thread may go on.
+    return dict(found)
 
 
 def read_trees(demands: Iterable[Mapping[str, int]]) -> ProviderStocks:

@@ -20,7 +20,7 @@ from hpc_sched.nova_glue.claim.ledger import ClaimedPlace
 from hpc_sched.nova_glue.instances import request_instances
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.io.allocations import Answer, Owner
-from hpc_sched.nova_glue.request import claim_conflict, claim_followup
+from hpc_sched.nova_glue.request import claim_conflict, claim_followup, overbooking
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 LOG = logging.getLogger(__name__)
@@ -145,15 +145,19 @@ def _instances(state: GroupState, spec: objects.RequestSpec) -> dict[int, str]:
     :raises exceptions.RefusedError: if a constraint cannot be proven without a claim
     """
     try:
-        return request_instances.read(
+        found = request_instances.read(
             nova_context.get_admin_context(), spec.instance_uuid, state.request.count
         )
     except databases.OUTAGES as error:
         problem = databases.api_problem(error)
         if request_deadline.not_yet_logged([problem]):
             LOG.warning("Group %s is not claimed at once: %s", state.request.group_id, problem)
-        claim_conflict.check_unclaimed(state, problem)
-        return {}
+    else:
+        if found:
+            return found
+        problem = "its first VM was deleted"
+    claim_conflict.check_unclaimed(state, problem)
+    return {}
 
 
 def _claimed(
@@ -175,6 +179,7 @@ def _claimed(
     problem = "the plan cannot be claimed in time"
     conflict: str | None = None
     held: Plan | None = None
+    had_company = overbooking.has_company(instances.values())
     for _ in range(MAX_PLANS):
         places = _places(state, instances, positions, answer)
         if not places or request_deadline.remaining() <= 0:
@@ -185,7 +190,7 @@ def _claimed(
             state.turn.add_claim(gang, places, state.candidates)
             known = state.group.members
             conflict = claim_conflict.settle(state, gang) if is_first else None
-            if conflict is None:
+            if conflict is None and not overbooking.must_move(state, gang, had_company=had_company):
                 return answer if state.group.members == known else _as_claimed(state, answer)
         elif written.answer is Answer.NO_ROOM:
             # The hosts of one plan at first; then others are at work everywhere.

@@ -182,14 +182,35 @@ class HostRooms:
         :param positions: of the hosts; None for all
         """
         self._amounts.refresh(positions)
-        for i in range(len(self._states)) if positions is None else positions:
+        self._take_over(range(len(self._states)) if positions is None else positions)
+        return not self._amounts.has_failed
+
+    def overbooked(self, positions: Sequence[int], seconds: float) -> dict[int, Amounts]:
+        """Read hosts again; return those that hold more than they have, and by how much.
+
+        Where the request has claims alone. The rooms of these hosts are then what was read.
+
+        :param positions: of the hosts, in the order in which they are read
+        :param seconds: in which to read; hosts that are not reached are not returned
+        """
+        excess = self._amounts.excess(positions, seconds)
+        found: dict[int, Amounts] = {}
+        for i in positions if excess else ():
+            keys = {key for one in self._candidates.amounts(i) for key in one}
+            if over := {key: excess[key] for key in sorted(keys & excess.keys())}:
+                found[i] = over
+        self._take_over(list(found))
+        return found
+
+    def _take_over(self, positions: Iterable[int]) -> None:
+        """Set the rooms of hosts to what was read of them."""
+        for i in positions:
             if not self._amounts.knows(self._states[i].uuid):
                 continue
             most = self._placement_bound(i)
             # Cells and PCI devices are not in Placement: a room that they bound stays.
             self._rooms.room[i] = most if self._fitting is None else min(self.room[i], most)
             self._rooms.known[i] = self._placed[i]
-        return not self._amounts.has_failed
 
     def next_claims(self, i: int, number: int) -> list[Candidate]:
         """Return the allocation candidates of the next VMs on a host, as far as they are known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import os_resource_classes as orc
@@ -165,6 +165,31 @@ class PlacementAmounts:
             # Bare metal has classes of its own alone.
             self._keep(placement.read_trees([self._of_hosts() or self._demand]))
             self._note_full()
+
+    def excess(self, positions: Iterable[int], seconds: float) -> dict[Inventory, int]:
+        """Read hosts again; return what they hold beyond what they have, where the request claims.
+
+        Two calls for each provider; those that are not reached in time are not judged.
+
+        :param seconds: in which to read
+        """
+        if self.has_failed:
+            return {}
+        providers = self._providers(positions)
+        before = self._read.intersection(providers)
+        self._read -= before
+        self._keep(placement.read_providers(providers, seconds))
+        new = self._read.intersection(providers)
+        self._read |= before
+        held = Counter[Inventory]()
+        for candidate in self.held():
+            held.update(amounts_of(candidate))
+        # What is free is so for the request itself: what it holds is added.
+        return {
+            key: amount - self._free[key]
+            for key, amount in held.items()
+            if key[0] in new and self._free.get(key, amount) < amount
+        }
 
     def _providers(self, positions: Iterable[int]) -> list[str]:
         return list(
