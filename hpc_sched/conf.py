@@ -335,8 +335,9 @@ OPTS = [
         "claims HPCRackCapacityFilter keeps all hosts within the constraints of a group, so large "
         "requests take longer.\n\n"
         "Placement keeps its capacities under concurrent claims only if its own option "
-        "[placement] allocation_conflict_retry_count is 1; with its default, 10, hosts have been "
-        "overcommitted, more of them with gang claims than without.",
+        "[placement] allocation_conflict_retry_count is 1. With its default, 10, the hosts of a "
+        "claim of several VMs are read after it where other requests are being placed, and the "
+        "group is claimed again if they hold more than they have.",
     ),
     cfg.StrOpt(
         "decision_log",

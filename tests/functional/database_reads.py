@@ -348,6 +348,16 @@ def _coming(on: Cloud) -> list[VM]:
     return [vm for vm in on.population.vms if vm.reservation == NEW]
 
 
+def _being_placed(on: Cloud) -> list[VM]:
+    return [vm for vm in on.population.vms if _waits(on, vm)]
+
+
+def _sixteen(on: Cloud) -> list[VM]:
+    """Return VMs of which half are being placed, in the order of their uuids."""
+    placed = [vm for vm in on.population.vms if vm.host][:8]
+    return sorted([*placed, *_being_placed(on)[:8]], key=lambda vm: vm.uuid)
+
+
 def _is_placed(on: Cloud) -> Any:
     waiting = next(vm for vm in on.population.vms if vm.cell is None)
     return group_members.is_placed(on.alone.uuid), group_members.is_placed(waiting.uuid)
@@ -413,6 +423,22 @@ READS: Mapping[str, Read] = {
     "the only VM of a request, to claim it": Read(
         lambda on: _requested(on, 1),
         lambda on: {0: _coming(on)[-1].uuid},
+        api=1,
+        is_small=True,
+    ),
+    "whether VMs of other requests are being placed": Read(
+        lambda on: [
+            request_instances.are_others_placed(_admin(), {vm.uuid for vm in own})
+            for own in (_coming(on), _being_placed(on))
+        ],
+        lambda on: [len(_being_placed(on)) > len(_coming(on)), False],
+        api=2,
+        # As many as are asked for, and one more.
+        whole=frozenset({"build_requests"}),
+    ),
+    "those of 16 VMs that are being placed": Read(
+        lambda on: request_instances.placed_now(_admin(), [vm.uuid for vm in _sixteen(on)]),
+        lambda on: {vm.uuid for vm in _sixteen(on) if _waits(on, vm)},
         api=1,
         is_small=True,
     ),

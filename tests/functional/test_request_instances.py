@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import pytest
 from nova import context as nova_context
 from nova import objects
-from oslo_utils import uuidutils
+from oslo_utils import timeutils, uuidutils
 
 from hpc_sched.nova_glue.instances import request_instances
+from hpc_sched.nova_glue.io import databases
 from tests.functional import build_requests
 from tests.functional.cloud_kinds import EMPTY
 from tests.functional.shared_clouds import cloud_mark
@@ -51,6 +52,39 @@ def test_vms_of_requests_whose_id_begins_alike_are_others(vms):
     build_requests.add(others, "r-12")
     assert read(vms[0], 3)[0] == dict(enumerate(vms))
     build_requests.remove(others)
+
+
+def test_others_are_being_placed_where_a_younger_build_request_is_not_ones_own(vms):
+    context = nova_context.get_admin_context()
+
+    def asked(own: list[str]) -> tuple[bool, int]:
+        with collected() as sent:
+            found = request_instances.are_others_placed(context, own)
+        return found, len(sent)
+
+    assert asked(vms) == (False, 1)
+    assert asked(vms[1:]) == (True, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            databases, "oldest_build_request", lambda: timeutils.utcnow(with_timezone=True)
+        )
+        assert asked(vms[1:]) == (False, 1)
+
+
+def test_of_some_vms_those_with_a_build_request_are_being_placed(vms):
+    context = nova_context.get_admin_context()
+    with collected() as sent:
+        assert request_instances.placed_now(context, [uuidutils.generate_uuid(), vms[1]]) == {
+            vms[1]
+        }
+        assert request_instances.placed_now(context, []) == set()
+    assert len(sent) == 1
+
+
+def test_of_too_many_vms_for_a_query_the_last_ones_count(vms, monkeypatch):
+    monkeypatch.setattr(databases, "MAX_UUIDS", 2)
+    context = nova_context.get_admin_context()
+    assert request_instances.placed_now(context, sorted(vms)) == set(sorted(vms)[1:])
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"nova_object.data": []}'])

@@ -10,12 +10,12 @@ from tests.protocol.actors import Call
 from tests.protocol.nova_model import DEMAND, name_of
 from tests.protocol.placement_model import PlacementModel
 
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def named(text: str) -> str:
     """Return a text with names in place of uuids."""
-    return _UUID.sub(lambda found: name_of(found[0]), text)
+    return UUID.sub(lambda found: name_of(found[0]), text)
 
 
 def call_text(call: Call) -> str:

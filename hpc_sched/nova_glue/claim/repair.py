@@ -11,7 +11,7 @@ from oslo_log import log as logging
 
 from hpc_sched import clock
 from hpc_sched.core.decision_entry import CLAIMS
-from hpc_sched.nova_glue.claim.ledger import Holding, same
+from hpc_sched.nova_glue.claim.ledger import Holding, contains, same
 from hpc_sched.nova_glue.io import allocations, request_deadline
 from hpc_sched.nova_glue.io.allocations import Allocations, Answer, Consumer, Owner
 
@@ -49,10 +49,14 @@ def make(owner: Owner, repair: Repair, *, is_deferred: bool = False) -> bool:
         found = read(repair.uuid)
         if found is None:
             return False
-        if not same(found.allocations, both) or same(found.allocations, repair.target):
+        place = repair.claimed.place.allocations
+        if same(found.allocations, repair.target) or not contains(found.allocations, place):
             return True
-        if is_deferred and found.generation != repair.claimed.generation + 1:
-            LOG.warning("Instance %s may hold a host that it does not use", repair.uuid)
+        is_later = is_deferred and found.generation != repair.claimed.generation + 1
+        if is_later or not same(found.allocations, both):
+            # Others have changed it: whether the place is in use by now is not known.
+            if not same(found.allocations, place):
+                LOG.warning("Instance %s may hold a host that it does not use", repair.uuid)
             return True
         changed = Consumer(repair.uuid, repair.target, found.generation)
         if allocations.write(owner, [changed]).answer is Answer.DONE:
