@@ -61,8 +61,7 @@ class Request:
     is_excused: bool = False  # a fault was Nova's own, or lasts too long
     is_move: bool = False
     is_judged: bool = False  # whether it is over, and its rooms are not of interest any more
-    # What others were about to write when it began.
-    meanwhile: Collection[Actor] = ()
+    number: int = 0  # in the order in which they began
     began: float = 0.0  # a time of the stage
 
 
@@ -292,7 +291,7 @@ class World:
 
     def _start(self, request: Request, process: Scheduler | None, function) -> None:
         self.requests[request.name] = request
-        request.meanwhile = list(self.nova.network.begun)
+        request.number = len(self.requests)
         request.began = self.nova.stage.now
         request.actor = self.nova.stage.start(request.name, process, function)
         self._after(request.name, request.actor)
@@ -329,9 +328,12 @@ class World:
         if request is None or request.actor is not actor:
             assert actor.error is None, f"a look fails: {actor.error!r}"
             return
-        is_unseen = any(one in self.nova.network.begun for one in request.meanwhile)
+        is_unseen = any(
+            one.actor in self.nova.network.begun and one.number < request.number
+            for one in self.requests.values()
+        )
         if is_unseen or self.nova.stage.now - request.began >= 2 * CONF.hpc_sched.cell_timeout:
-            # Nobody looks for a request that begins and ends while a transaction is written; nor
+            # A claim that is written does not see who began after it was planned and is over; nor
             # does one whose time is over look for others.
             self.unchecked.update(vm.uuid for vm in request.vms)
         if actor.error is None:
