@@ -42,6 +42,7 @@ class Scheduler:
 
     command: Sequence[str]
     decisions: Path  # its decision log
+    times: Path  # what it measures of each decision
     pending: dict[str, Future[Mapping[str, Any]]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -115,8 +116,9 @@ class Deployment:
             own.write_text(f"{SIDES[side]}\n[hpc_sched]\ndecision_log = {decisions}\n")
             files = ("--config-file", str(self.conf), "--config-file", str(own))
             log = ("--log-file", str(self.folder / f"{name}.log"))
-            process = (sys.executable, "-m", "tests.functional.scheduler_process")
-            found.append(Scheduler((*process, *files, *log), decisions))
+            times = self.folder / f"{name}.times"
+            process = (sys.executable, "-m", "tests.contention.timed_scheduler", str(times))
+            found.append(Scheduler((*process, *files, *log), decisions, times))
         with ExitStack() as stack:
             for scheduler in found:
                 scheduler.start()

@@ -35,6 +35,9 @@ class Result:
         self.findings.split_by_nova += found.findings.split_by_nova
         self.findings.broken_by_nova += found.findings.broken_by_nova
         self.findings.late += found.findings.late
+        self.findings.decisions += found.findings.decisions
+        gap = found.findings.largest_gap
+        self.findings.largest_gap = max(self.findings.largest_gap, gap)
         self.calls.update(found.calls)
         self.audited += found.audited
         self.outcomes += found.outcomes
@@ -94,6 +97,9 @@ def _rows(result: Result) -> Iterable[tuple[str, str]]:
     yield "split after Nova gave up a claim", str(result.findings.split_by_nova)
     yield "wish broken after Nova gave up a claim", str(result.findings.broken_by_nova)
     yield "refused after their deadline", str(result.findings.late)
+    if result.findings.decisions:
+        yield "decisions with a measured time", str(result.findings.decisions)
+        yield "largest gap to the sum of its parts", f"{result.findings.largest_gap:.1%}"
     if result.audited:
         yield "removed by the audit", str(result.audited)
     by_size: dict[int, list[float]] = {}

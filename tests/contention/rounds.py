@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from hpc_sched.nova_glue.request import claim_followup
 from tests.contention import placement_rows, timeline, verification
@@ -59,6 +60,7 @@ def run(
     verification.check_answers(findings, outcomes, line, end, deadline=deadline)
     if (found_plans := plans([s.decisions for s in schedulers], outcomes)) is not None:
         verification.check_plans(findings, outcomes, found_plans, line)
+    verification.check_times(findings, times([scheduler.times for scheduler in schedulers]))
     if not findings.broken:
         # Nothing right was removed since.
         held = cloud.allocations()
@@ -138,6 +140,16 @@ def plans(
                 found[entry["instance"]] = list(plan["leaves"]) if plan else None
         log.write_text("")
     return found if logs else None
+
+
+def times(logs: Iterable[Path]) -> list[dict[str, Any]]:
+    """Return what schedulers have measured; empty their logs."""
+    found: list[dict[str, Any]] = []
+    for log in logs:
+        if log.exists():
+            found += [json.loads(line) for line in log.read_text().splitlines()]
+            log.write_text("")
+    return found
 
 
 def _audit(conf: Path) -> None:

@@ -6,10 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from tests.contention.bursts import Outcome, Request
 from tests.contention.fabric import LEAVES, PROCESSORS, SWITCHES, VCPUS, leaves_of
 from tests.contention.timeline import Timeline
+
+# Between the time that Nova waits for a decision and the sum of its parts, as a fraction.
+MOST_GAP = 0.05
 
 
 class Broken(StrEnum):
@@ -23,6 +27,7 @@ class Broken(StrEnum):
     REFUSED = "refused with room"
     SPLIT = "split against its plan"
     FAILED = "failed"
+    TIMES = "parts do not add up"
 
 
 @dataclass
@@ -37,6 +42,8 @@ class Findings:
     split_by_nova: int = 0
     broken_by_nova: int = 0  # wishes, likewise
     late: int = 0  # refused after their deadline
+    decisions: int = 0  # whose time was measured
+    largest_gap: float = 0.0  # of it to the sum of its parts, as a fraction
 
     def add(self, what: Broken, text: str) -> None:
         """Note a broken invariant."""
@@ -147,6 +154,20 @@ def check_answers(
             text = f"{request.group} of {len(request.vms)} x {request.vcpus} VCPUs"
             wishes = f"{request.policy}, {dict(request.wishes or {})}, members on {members}"
             findings.add(Broken.REFUSED, f"{text} ({wishes}): {outcome.refused}")
+
+
+def check_times(findings: Findings, measured: Iterable[Mapping[str, Any]]) -> None:
+    """Check that the parts of each decision's time add up to what was measured from outside.
+
+    :param measured: seconds of each decision, see ``timed_scheduler``
+    """
+    for found in measured:
+        parts, whole = found["parts"], found["measured"]
+        findings.largest_gap = max(findings.largest_gap, abs(whole - parts) / whole)
+        findings.decisions += 1
+        if abs(whole - parts) > MOST_GAP * whole:
+            text = f"{found['instance']}: {parts:.4f} s, measured {whole:.4f} s"
+            findings.add(Broken.TIMES, text)
 
 
 def check_plans(

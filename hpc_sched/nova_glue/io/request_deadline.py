@@ -2,7 +2,7 @@
 
 import contextvars
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -35,6 +35,8 @@ class RequestDeadline:
     rows_until: float | None = None
     logged: set[str] = field(default_factory=set)  # sources whose problems have been logged
     clock: RequestClock = field(default_factory=RequestClock)
+    # Called before the plugin returns to Nova.
+    at_return: list[Callable[[], None]] = field(default_factory=list)
 
 
 def shared() -> RequestDeadline:
@@ -51,12 +53,29 @@ _current: contextvars.ContextVar[RequestDeadline | None] = contextvars.ContextVa
 @contextmanager
 def active(deadline: RequestDeadline) -> Iterator[RequestDeadline]:
     """Apply a request's deadline to this thread's reads in this block, and count its time."""
+    is_outermost = _current.get() is not deadline
     before = _current.set(deadline)
     try:
         with deadline.clock.part(OTHER):
-            yield deadline
+            try:
+                yield deadline
+            finally:
+                while is_outermost and deadline.at_return:
+                    deadline.at_return.pop(0)()
     finally:
         _current.reset(before)
+
+
+def before_return(function: Callable[[], None]) -> None:
+    """Call a function that never raises just before this thread's call of Nova returns.
+
+    At once if no request is active.
+    """
+    request = _current.get()
+    if request is None:
+        function()
+    else:
+        request.at_return.append(function)
 
 
 def current() -> RequestDeadline:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, replace
 
 import nova.conf
@@ -58,8 +59,9 @@ MAX_SHUNNED = 64  # names of shunned hosts for one reason
 def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None) -> None:
     """Log the decision on a request once; later calls for the request do nothing.
 
-    One line on INFO and, with ``decision_log``, one JSON object on a line of that file. Never
-    raises: a decision holds whether or not it can be logged.
+    One line on INFO and, with ``decision_log``, one JSON object on a line of that file. What is
+    known now is logged when the plugin returns to Nova, with the time until then. Never raises: a
+    decision holds whether or not it can be logged.
 
     :param refused: the operator's text if the request is refused
     """
@@ -69,23 +71,26 @@ def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None)
     try:
         request, made = state.group_request(), _logged(state, answer)
         is_proven = not isinstance(answer, Plan) or answer.is_proven
-        times = _times()
-        _count(state, answer, refused, times)
-        LOG.info("%s", _sentence(state, request, made, refused, is_proven, times))
+        sentence = _sentence(state, request, made, refused, is_proven)
         path: str | None = CONF.hpc_sched.decision_log
         entry: DecisionEntry | None = None
         if path:
             uses_shunned = isinstance(answer, Plan) and request.uses_shunned(answer)
-            entry = _entry(state, request, made, refused, times)
+            entry = _entry(state, request, made, refused)
             entry = replace(entry, proven=is_proven, uses_shunned=uses_shunned)
             if conf.is_shadow(CONF) and isinstance(answer, Plan):
                 entry = replace(entry, own_plan=_own_plan(state, request, answer))
         # Only what has a record is followed.
         state.logged = LoggedDecision(made, path, is_refused=refused is not None)
-        if path and entry is not None:
-            append(path, entry.as_json())
     except Exception:
         LOG.exception("The decision on instance %s cannot be logged", state.request.instance_uuid)
+        return
+
+    def write(times: Times) -> None:
+        _count(state, answer, refused, times)
+        _write(sentence, path, entry, times)
+
+    _write_before_return(state.request.instance_uuid, write)
 
 
 def log_refusal(state: GroupState, among: Array, why: str) -> None:
@@ -109,11 +114,11 @@ def log_early_refusal(
 
     :param topology: digest of the topology that the request came with
     """
-    times = _times()
-    what = f"{decision}: {why}; {times_text(times)}"
-    LOG.info("%sinstance %s: %s", _prefix(), spec.instance_uuid, what)
+    sentence = f"{_prefix()}instance {spec.instance_uuid}: {decision}: {why}"
+    path: str | None = CONF.hpc_sched.decision_log
     decision_counts.add(decision.replace(" ", "_"), project_of(spec))
-    if CONF.hpc_sched.decision_log:
+    entry: DecisionEntry | None = None
+    if path:
         entry = DecisionEntry(
             time=timeutils.utcnow().isoformat(),
             request_id=request_id_of(spec),
@@ -124,12 +129,29 @@ def log_early_refusal(
             mode=conf.recorded_mode(CONF),
             project=project_of(spec),
             degraded=_degraded(),
-            seconds=total_seconds(times),
-            times=times,
             reason=why,
             scheduler=scheduler_digests.record(topology),
         )
-        append(CONF.hpc_sched.decision_log, entry.as_json())
+    _write_before_return(spec.instance_uuid, lambda times: _write(sentence, path, entry, times))
+
+
+def _write_before_return(instance: str | None, write: Callable[[Times], None]) -> None:
+    """Call a function with the seconds by part when the plugin returns to Nova."""
+
+    def call() -> None:
+        try:
+            write(_times())
+        except Exception:
+            LOG.exception("The decision on instance %s cannot be logged", instance)
+
+    request_deadline.before_return(call)
+
+
+def _write(sentence: str, path: str | None, entry: DecisionEntry | None, times: Times) -> None:
+    """Write a decision to log and decision log."""
+    LOG.info("%s; %s", sentence, times_text(times))
+    if path and entry is not None:
+        append(path, replace(entry, seconds=total_seconds(times), times=times).as_json())
 
 
 def _degraded() -> tuple[str, ...] | None:
@@ -204,7 +226,6 @@ def _sentence(
     made: LoggedPlan | LoggedRejection,
     refused: str | None,
     is_proven: bool,
-    times: Times,
 ) -> str:
     if refused is not None:
         what = f"refused: {refused}"
@@ -228,7 +249,7 @@ def _sentence(
         what += f"; hosts shunned: {', '.join(hosts)}"
     return (
         f"{_prefix()}{state.request.name}: {request.awaiting} awaiting, "
-        f"{int(request.members.sum())} members; {what}; {times_text(times)}"
+        f"{int(request.members.sum())} members; {what}"
     )
 
 
@@ -237,7 +258,6 @@ def _entry(
     request: GroupRequest,
     made: LoggedPlan | LoggedRejection,
     refused: str | None,
-    times: Times,
 ) -> DecisionEntry:
     requested, problem = state.request, request.problem()
     specs = requested.hpc_specs
@@ -276,8 +296,6 @@ def _entry(
         mode=conf.recorded_mode(CONF),
         project=requested.project_id,
         degraded=_degraded(),
-        seconds=total_seconds(times),
-        times=times,
         plan=plan,
         attraction=None if plan is None else _attraction(problem, plan) or None,
         claim=_claim(state),

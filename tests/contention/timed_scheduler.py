@@ -1,0 +1,80 @@
+"""A scheduler that measures, apart from the plugin's own clock, how long Nova waits for the plugin.
+
+Run as ``tests.functional.scheduler_process``, with a file as first argument: for each decision it
+gets a line with the seconds in the plugin's filters and weighers, from the request's first call to
+the return of that in which the decision was made, and the sum of the parts that the decision says.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.functional import scheduler_process  # first of all Nova: it chooses threads
+
+
+class _Measured(threading.local):
+    """What this thread has measured of its request."""
+
+    spec: Any = None
+    seconds = 0.0
+    decision: dict[str, Any] | None = None
+
+
+def install(path: Path) -> None:
+    """Measure all calls of Nova to filters and weighers."""
+    # The modules of the plugin need the classes of Nova's objects.
+    scheduler_process.objects.register_all()
+    from hpc_sched.filters import base as filters_base
+    from hpc_sched.nova_glue.record import decision_record
+    from hpc_sched.weighers import base as weighers_base
+
+    measured, lock = _Measured(), threading.Lock()
+
+    def timed(real: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(real)
+        def call(self: Any, listed: Any, spec: Any) -> Any:
+            if measured.spec is not spec:
+                measured.spec, measured.seconds = spec, 0.0
+            began = time.perf_counter()
+            try:
+                return real(self, listed, spec)
+            finally:
+                measured.seconds += time.perf_counter() - began
+                if measured.decision is not None:
+                    found = {
+                        "instance": measured.decision["instance"],
+                        "measured": measured.seconds,
+                        "parts": sum(measured.decision["times"].values()),
+                    }
+                    measured.decision = None
+                    with lock, path.open("a") as file:
+                        file.write(json.dumps(found) + "\n")
+
+        return call
+
+    real_append = decision_record.append
+
+    def append(log: str, entry: Any) -> None:
+        measured.decision = entry if isinstance(entry, dict) else json.loads(entry)
+        real_append(log, entry)
+
+    decision_record.append = append
+    filters_base.GroupFilter.filter_all = timed(filters_base.GroupFilter.filter_all)
+    weighers_base.GroupWeigher.weigh_objects = timed(weighers_base.GroupWeigher.weigh_objects)
+
+
+def main() -> None:
+    """Serve until stdin ends."""
+    install(Path(sys.argv.pop(1)))
+    scheduler_process.main()
+
+
+if __name__ == "__main__":
+    main()
