@@ -135,6 +135,60 @@ def test_a_claim_that_differs_from_the_held_one_on_one_instance_is_not_taken_for
     assert cloud.held == {"a": ["x"], "b": ["z"]}
 
 
+def test_each_consumer_is_sent_with_its_own_generation(cloud, gang):
+    gang.claim({"a": place("x")})
+    gang.claim({"a": place("x"), "b": place("y")})
+    assert gang.claim({"a": place("z"), "b": place("z")}).answer is Answer.DONE
+    assert gang.transactions == 3
+    assert cloud.held == {"a": ["z"], "b": ["z"]}
+
+
+def test_instances_that_others_have_claimed_are_not_claimed_again_and_again(cloud, gang):
+    cloud.nova_claims("a", "y")
+    assert gang.claim({"a": place("x"), "b": place("x")}).answer is Answer.CONSUMER_CHANGED
+    assert gang.transactions == 1
+
+
+def test_a_fence_finds_what_a_late_claim_has_made_for_other_instances(cloud, gang):
+    cloud.adapter.fates = ["lost"] * 99
+    gang.claim({"a": place("x"), "b": place("y")})
+    cloud.adapter.fates = []
+    assert cloud.late(0) == 204
+    gang.fence()
+    assert gang.places.keys() == {"a", "b"}
+
+
+def test_a_fence_without_room_for_one_instance_is_another_one(cloud, gang):
+    cloud.adapter.fates = ["lost"] * 99
+    gang.claim({"a": place("x"), "b": place("y")})
+    cloud.adapter.fates = []
+    cloud.put("other", {"x": {"resources": {"VCPU": 100}}})
+    gang.fence()
+    assert cloud.held == {"other": ["x"], "b": ["y"]}
+
+
+def test_what_nova_has_claimed_needs_no_fence(cloud, gang):
+    cloud.adapter.fates = ["lost"] * 99
+    gang.claim({"a": place("x"), "b": place("y")})
+    cloud.adapter.fates = []
+    cloud.nova_claims("a", "x")
+    gang.settle("a", on("x"))
+    before = gang.transactions
+    gang.fence()
+    assert gang.transactions == before
+    assert cloud.late(0) == 409
+
+
+def test_an_instance_that_nova_has_placed_elsewhere_is_not_where_it_was_claimed(cloud, gang):
+    gang.claim({"a": place("x"), "b": place("x")})
+    for uuid, host in (("a", "y"), ("b", "x")):
+        cloud.nova_claims(uuid, host)
+        gang.settle(uuid, on(host))
+    assert gang.place_of("a") is None
+    assert gang.place_of("b") == place("x")
+    assert cloud.held == {"a": ["y"], "b": ["x"]}
+
+
 def test_a_conflict_of_providers_is_sent_again(cloud, gang):
     cloud.adapter.fates = ["conflict"] * 3
     assert gang.claim({"a": place("x")}).answer is Answer.DONE

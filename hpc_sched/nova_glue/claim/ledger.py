@@ -137,8 +137,6 @@ class Ledger:
             for one in reversed(self.open)
             if not any(one.is_refuted_by(consumer) for consumer in found)
         ]
-        # Claims may agree on some instances; as they are made as a whole, only one has all of them.
-        attempts.sort(key=lambda one: -sum(one.leaves(consumer) for consumer in found))
         for consumer in found:
             self.others.discard(consumer.uuid)
             holding = self.held.pop(consumer.uuid, None)
