@@ -36,6 +36,7 @@ class Result:
         self.findings.broken_by_nova += found.findings.broken_by_nova
         self.findings.late += found.findings.late
         self.findings.decisions += found.findings.decisions
+        self.findings.apart += found.findings.apart
         gap = found.findings.largest_gap
         self.findings.largest_gap = max(self.findings.largest_gap, gap)
         self.calls.update(found.calls)
@@ -99,7 +100,8 @@ def _rows(result: Result) -> Iterable[tuple[str, str]]:
     yield "refused after their deadline", str(result.findings.late)
     if result.findings.decisions:
         yield "decisions with a measured time", str(result.findings.decisions)
-        yield "largest gap to the sum of its parts", f"{result.findings.largest_gap:.1%}"
+        yield "more than 5 % from the sum of its parts", str(result.findings.apart)
+        yield "largest gap to that sum", f"{result.findings.largest_gap:.1%}"
     if result.audited:
         yield "removed by the audit", str(result.audited)
     by_size: dict[int, list[float]] = {}

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from tests.contention import timeline, verification
+from hpc_sched.demo import nova_cloud  # noqa: F401 - first of all Nova: it chooses threads
+from tests.contention import results, timeline, verification
 from tests.contention.bursts import Outcome, Request
 from tests.contention.fabric import HOSTS, LEAVES, VCPUS
 from tests.contention.timeline import Write
@@ -269,3 +270,30 @@ def test_a_leaf_of_other_processors_is_no_better_than_two_of_the_best():
 
 def test_a_group_without_a_logged_decision_is_found():
     assert splits([], {}).broken == {Broken.FAILED: 1}
+
+
+def test_a_decision_whose_parts_are_too_little_is_found_and_what_writes_its_lines_is_not():
+    findings = Findings()
+    seconds = ((10.0, 9.6), (10.0, 9.4), (0.010, 0.009), (0.100, 0.090))
+    measured = [
+        {"instance": f"vm{number}", "measured": whole, "parts": parts}
+        for number, (whole, parts) in enumerate(seconds)
+    ]
+    verification.check_times(findings, measured)
+    assert dict(findings.broken) == {Broken.TIMES: 1}
+    assert findings.details == ["parts do not add up: vm1: 9.4000 s, measured 10.0000 s"]
+    assert (findings.decisions, findings.apart) == (4, 3)
+    assert findings.largest_gap == pytest.approx(0.1)
+
+
+def test_the_hosts_that_two_sides_overbook_are_compared_round_by_round():
+    def side(overbooked: list[int]) -> results.Result:
+        return results.Result(overbooked=overbooked)
+
+    few = {"claims": side([0, 1]), "stock": side([1, 1])}
+    what = "hosts overbooked a round, claims less stock: -0.50"
+    expected = f"{what} (no interval: less than 10; 2 pairs)"
+    assert results.paired(few, "claims", "stock") == expected
+    many = {"claims": side([0, 1] * 5), "stock": side([1, 1] * 5)}
+    expected = f"{what} (95 % interval -0.88 to -0.12; 10 pairs)"
+    assert results.paired(many, "claims", "stock") == expected

@@ -12,8 +12,10 @@ from tests.contention.bursts import Outcome, Request
 from tests.contention.fabric import LEAVES, PROCESSORS, SWITCHES, VCPUS, leaves_of
 from tests.contention.timeline import Timeline
 
-# Between the time that Nova waits for a decision and the sum of its parts, as a fraction.
-MOST_GAP = 0.05
+# Between the time that Nova waits for a decision and the sum of its parts: as a fraction, and in
+# seconds. The lines of log and decision log are written last, some 0.5 ms; another thread that runs
+# then is in the way for 5 ms.
+MOST_GAP, MOST_WRITING = 0.05, 0.02
 
 
 class Broken(StrEnum):
@@ -43,6 +45,7 @@ class Findings:
     broken_by_nova: int = 0  # wishes, likewise
     late: int = 0  # refused after their deadline
     decisions: int = 0  # whose time was measured
+    apart: int = 0  # of them, more than MOST_GAP from the sum of the parts
     largest_gap: float = 0.0  # of it to the sum of its parts, as a fraction
 
     def add(self, what: Broken, text: str) -> None:
@@ -165,7 +168,8 @@ def check_times(findings: Findings, measured: Iterable[Mapping[str, Any]]) -> No
         parts, whole = found["parts"], found["measured"]
         findings.largest_gap = max(findings.largest_gap, abs(whole - parts) / whole)
         findings.decisions += 1
-        if abs(whole - parts) > MOST_GAP * whole:
+        findings.apart += abs(whole - parts) > MOST_GAP * whole
+        if abs(whole - parts) > max(MOST_GAP * whole, MOST_WRITING):
             text = f"{found['instance']}: {parts:.4f} s, measured {whole:.4f} s"
             findings.add(Broken.TIMES, text)
 

@@ -20,10 +20,15 @@ class RequestClock:
     _since: float = 0.0  # monotonic time
 
     @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        """Count the time of this block as a part."""
+    def part(self, name: str, since: float | None = None) -> Iterator[None]:
+        """Count the time of this block as a part.
+
+        :param since: when the part began, if no other one runs: a monotonic time
+        """
         before = self._part
         self._switch(name)
+        if since is not None and before is None:
+            self._since = since
         try:
             yield
         finally:

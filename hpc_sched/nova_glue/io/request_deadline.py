@@ -51,12 +51,15 @@ _current: contextvars.ContextVar[RequestDeadline | None] = contextvars.ContextVa
 
 
 @contextmanager
-def active(deadline: RequestDeadline) -> Iterator[RequestDeadline]:
-    """Apply a request's deadline to this thread's reads in this block, and count its time."""
+def active(deadline: RequestDeadline, since: float | None = None) -> Iterator[RequestDeadline]:
+    """Apply a request's deadline to this thread's reads in this block, and count its time.
+
+    :param since: when Nova's call began: a monotonic time
+    """
     is_outermost = _current.get() is not deadline
     before = _current.set(deadline)
     try:
-        with deadline.clock.part(OTHER):
+        with deadline.clock.part(OTHER, since):
             try:
                 yield deadline
             finally:

@@ -14,7 +14,7 @@ from nova import objects
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched import conf, exceptions
+from hpc_sched import clock, conf, exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue import request_spec
@@ -172,7 +172,9 @@ def charge_waiting(
     spec: objects.RequestSpec,
 ) -> AbstractContextManager[request_deadline.RequestDeadline]:
     """Count the time of this block, and charge what is waited to the request's deadline."""
-    return request_deadline.active(_entry(spec).deadline)
+    # The first call of a request may have to load the topology, or wait for one that does.
+    began = clock.current.monotonic()
+    return request_deadline.active(_entry(spec).deadline, began)
 
 
 def log_outage(spec: objects.RequestSpec, name: str, error: Exception) -> str:
