@@ -150,7 +150,7 @@ class DecisionEntry:
     decision: str  # "planned", "no plan", "refused" or LANDED
     mode: str = ""  # SHADOW if Nova has placed the VMs without hpc_sched
     project: str | None = None  # id of the project that makes the request
-    seconds: float | None = None  # time that the decision took, in Nova's calls until then
+    seconds: float | None = None  # in Nova's calls, to the end of the one that decided
     times: Mapping[str, float] | None = None  # its parts, see PARTS
     plan: LoggedPlan | None = None
     # In shadow mode: what the plan has for the VMs of this request, if it has others too.

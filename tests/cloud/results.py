@@ -7,13 +7,11 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hpc_sched.core.hopbyte import hop_bytes
-from hpc_sched.sim.statistics.columns import plus_minus
-from hpc_sched.sim.statistics.estimate import Estimate
 from hpc_sched.topology import Topology
 from tests.cloud.deployment import TREE
 from tests.cloud.rounds import Round
 from tests.contention.fabric import leaves_of
-from tests.contention.results import aligned
+from tests.contention.results import aligned, difference
 from tests.contention.verification import Broken
 
 _TOPOLOGY = Topology.from_tree({"core": TREE})
@@ -75,7 +73,7 @@ def table(sides: Mapping[str, Rounds]) -> str:
         columns[f"{side} - {first}"] = {
             name: cell
             for name, measure in {**COUNTS, **NUMBERS}.items()
-            if (cell := _difference(measure, rounds, base))
+            if (cell := difference(*([measure(one) for one in side] for side in (rounds, base))))
         }
     return aligned(columns)
 
@@ -102,18 +100,6 @@ def _cells(rounds: Rounds) -> Iterable[tuple[str, str]]:
     for what in Broken:
         if total := sum(found.findings.broken[what] for found in rounds):
             yield what, str(total)
-
-
-def _difference(measure: Callable[[Round], float], rounds: Rounds, base: Rounds) -> str:
-    """Return the mean difference of pairs of rounds, with its interval if there are enough."""
-    both = [measure(one) - measure(other) for one, other in zip(rounds, base, strict=True)]
-    found = Estimate.of([value for value in both if not math.isnan(value)], is_drawn=True)
-    if found is None:
-        return ""
-    if not found.half_width:
-        return f"{found.mean:+.1f}"
-    mean, half = plus_minus(found.mean, found.half_width)
-    return f"{mean} ± {half}"
 
 
 def _groups(found: Round) -> dict[str | None, list[str]]:

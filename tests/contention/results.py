@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hpc_sched.sim.statistics.estimate import LEAST_SEEDS, Estimate
+from hpc_sched.sim.statistics.columns import plus_minus
+from hpc_sched.sim.statistics.estimate import Estimate
 from tests.contention.bursts import Outcome
 from tests.contention.rounds import Round
 from tests.contention.verification import Broken, Findings
@@ -52,16 +54,23 @@ def table(results: Mapping[str, Result]) -> str:
 
 def paired(results: Mapping[str, Result], first: str, second: str) -> str:
     """Return the difference of the hosts that two sides overbook in the same rounds, in words."""
-    pairs = zip(results[first].overbooked, results[second].overbooked, strict=True)
-    found = Estimate.of([float(one - other) for one, other in pairs], is_drawn=True)
-    assert found is not None
-    mean, half = found.mean, found.half_width
-    if half is None:
-        between = f"no interval: less than {LEAST_SEEDS}"
-    else:
-        between = f"95 % interval {mean - half:.2f} to {mean + half:.2f}"
-    what = f"hosts overbooked a round, {first} less {second}: {mean:.2f}"
-    return f"{what} ({between}; {found.seeds} pairs)"
+    found = difference(results[first].overbooked, results[second].overbooked)
+    return f"hosts overbooked a round, {first} less {second}: {found}"
+
+
+def difference(values: Sequence[float], base: Sequence[float]) -> str:
+    """Return the mean difference of pairs, with its 95 % interval if there are enough.
+
+    Pairs of which one is NaN are left out; empty without any.
+    """
+    both = [one - other for one, other in zip(values, base, strict=True)]
+    found = Estimate.of([value for value in both if not math.isnan(value)], is_drawn=True)
+    if found is None:
+        return ""
+    if not found.half_width:
+        return f"{found.mean:+.1f}"
+    mean, half = plus_minus(found.mean, found.half_width)
+    return f"{mean} ± {half}"
 
 
 def aligned(columns: Mapping[str, Mapping[str, str]]) -> str:

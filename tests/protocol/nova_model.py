@@ -120,6 +120,7 @@ class NovaModel:
     placement: PlacementModel = field(default_factory=PlacementModel)
     vms: dict[str, VM] = field(default_factory=dict)
     down: set[str] = field(default_factory=set)  # hosts
+    policies: dict[str, str] = field(default_factory=dict)  # of groups
 
     def begin(self, sizes: Sequence[int], tell: Callable[[Call, Any], str]) -> None:
         """Begin with hosts that take some VMs each.
@@ -324,7 +325,7 @@ class NovaModel:
             others = [vm for vm in self.vms.values() if vm.group == first.group]
             spec.instance_group = objects.InstanceGroup(
                 uuid=first.group,
-                policy="soft-affinity",
+                policy=self.policies.get(first.group, "soft-affinity"),
                 rules={},
                 members=[vm.uuid for vm in others if vm.state != "deleted"],
                 hosts=sorted({vm.host for vm in others if vm.host and vm.state == "active"}),
@@ -340,8 +341,15 @@ def installed(folder: Path) -> Iterator[Callable[[], NovaModel]]:
     options = {
         ("topology_file", "hpc_sched"): str(write_tree(folder / "topology.yaml", TREE)),
         ("topology_reload_interval", "hpc_sched"): 0,
-        ("available_filters", "filter_scheduler"): ["hpc_sched.filters.all_filters"],
-        ("enabled_filters", "filter_scheduler"): ["HPCGroupFilter", "HPCRackCapacityFilter"],
+        ("available_filters", "filter_scheduler"): [
+            "nova.scheduler.filters.all_filters",
+            "hpc_sched.filters.all_filters",
+        ],
+        ("enabled_filters", "filter_scheduler"): [
+            "ServerGroupAntiAffinityFilter",
+            "HPCGroupFilter",
+            "HPCRackCapacityFilter",
+        ],
         ("weight_classes", "filter_scheduler"): ["hpc_sched.weighers.hop_byte.HopByteWeigher"],
         ("track_instance_changes", "filter_scheduler"): False,
     }

@@ -81,8 +81,8 @@ class ClaimHistories(RuleBasedStateMachine):
         self.do("hosts " + " ".join(map(str, sizes)))
         for name, host in zip(("y1", "z1")[:others], HOSTS[:others], strict=True):
             self.do(f"other {name} {host}")
-        for name in ("g", "h"):
-            self.do(f"group {name}")
+        self.do("group g")
+        self.do("group h anti-affinity")
         if retried == 3:
             self.do("conflicts retried")
 

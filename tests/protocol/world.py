@@ -23,7 +23,7 @@ CONF = nova.conf.CONF
 COMMANDS = """\
 hosts N N N N             begin: VMs that each host takes
 other NAME HOST           a VM of another user runs there
-group NAME                a server group (soft-affinity)
+group NAME [POLICY]       a server group (soft-affinity)
 create VMS SCHEDULER [group=G] [require=leaf]
                           a request for VMs a1 a2 ...: its name is a
 step NAME [FATE [STEPS]]  the next call of a request or look has a fate
@@ -82,7 +82,8 @@ class World:
         # Those of them whose requests died so that Nova releases nothing.
         self.left_by_nova: set[str] = set()
         self.moved: set[str] = set()  # VMs that do not stand where their requests have placed them
-        self.unsure: set[str] = set()  # consumers of moves that died with their scheduler
+        # Consumers of moves that died with their scheduler, or of claims that nothing fences.
+        self.unsure: set[str] = set()
         self.warnings: list[str] = []
         self.named: set[str] = set()  # VMs that a warning names
         self.ungrouped: set[str] = set()
@@ -137,7 +138,8 @@ class World:
         assert self.placement.send("PUT", f"/allocations/{vm.uuid}", body)
         self._others[name] = host
 
-    def _do_group(self, name: str) -> None:
+    def _do_group(self, name: str, policy: str = "soft-affinity") -> None:
+        self.nova.policies[uuid_of(name)] = policy
         self.nova.rows.add_group(uuid_of(name))
 
     def _do_ungroup(self, name: str) -> None:
@@ -174,7 +176,14 @@ class World:
         return found
 
     def _do_deliver(self, name: str, steps: str | None = None) -> None:
-        call = self.nova.network.late[name].call
+        before = self.nova.network.late[name]
+        call = before.call
+        if before.at.startswith("make") and call.method == "POST":
+            # A limit: it has looked for that consumer, and takes it for its own if it was made
+            # since; but for the others of the claim, which users may have deleted by now.
+            own = before.at.removeprefix("make ")
+            if not any(uuid in self.placement.consumers for uuid in call.body if uuid != own):
+                self.unsure.add(own)
         self._say(calls_text.call_text(call))
         answer = self.nova.network.advance(name, None if steps is None else int(steps))
         late = self.nova.network.late.get(name)
@@ -397,13 +406,18 @@ class World:
         is_inside = any(
             vm.uuid in consumers and not consumers[vm.uuid].generation for vm in request.vms
         )
-        constraint = any(vm.constraint for vm in request.vms)
+        is_bound = any(vm.constraint for vm in request.vms)
         if request.is_excused or is_inside or request.is_move:
             return
         if not isinstance(error, exception.NoValidHost):
             raise BrokenError(f"{request.name} dies: {error!r}")
         room = sum(request.rooms.values())
-        if not constraint and room >= len(request.vms):
+        if self._is_hard(request.vms[0]):
+            # Others of the group take hosts too.
+            mates = [vm for vm in self.nova.vms.values() if vm.group == request.vms[0].group]
+            is_bound = is_bound or len(mates) > len(request.vms)
+            room = sum(min(room, 1) for room in request.rooms.values())
+        if not is_bound and room >= len(request.vms):
             raise BrokenError(f"{request.name} is refused; there was always room for {room} VMs")
 
     def _check_end(self) -> None:
@@ -434,6 +448,20 @@ class World:
             leaves = {LEAF_OF[host] for host in hosts_of.values()}
             if len(leaves) > 1 and name_of(group or "") not in self.ungrouped:
                 raise BrokenError(f"VMs that require one leaf are on {hosts_of}")
+        self._check_policies()
+
+    def _check_policies(self) -> None:
+        """Check that anti-affine VMs are apart, as far as they were claimed without faults."""
+        seen: dict[tuple[str, str], str] = {}
+        for vm in self.nova.vms.values():
+            is_theirs = name_of(vm.group or "") not in self.ungrouped
+            if self._is_hard(vm) and is_theirs and vm.host and vm.state == "active":
+                other = seen.setdefault((vm.group or "", vm.host), vm.uuid)
+                if other != vm.uuid and not {other, vm.uuid} & (self.unchecked | self.moved):
+                    raise BrokenError(f"{vm.name} and {name_of(other)} are on {vm.host}")
+
+    def _is_hard(self, vm: VM) -> bool:
+        return self.nova.policies.get(vm.group or "") == "anti-affinity"
 
     def _hosts_of(self, uuid: str) -> list[str]:
         return sorted(self.placement.providers[at].name for at in self._providers_of(uuid))
