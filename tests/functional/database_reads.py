@@ -436,9 +436,9 @@ READS: Mapping[str, Read] = {
         # As many as are asked for, and one more.
         whole=frozenset({"build_requests"}),
     ),
-    "those of 16 VMs that are being placed": Read(
-        lambda on: request_instances.placed_now(_admin(), [vm.uuid for vm in _sixteen(on)]),
-        lambda on: {vm.uuid for vm in _sixteen(on) if _waits(on, vm)},
+    "the requests of those of 16 VMs that are being placed": Read(
+        lambda on: request_instances.requests_of(_admin(), [vm.uuid for vm in _sixteen(on)]),
+        lambda on: {vm.uuid: vm.reservation for vm in _sixteen(on) if _waits(on, vm)},
         api=1,
         is_small=True,
     ),

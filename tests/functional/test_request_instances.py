@@ -71,20 +71,30 @@ def test_others_are_being_placed_where_a_younger_build_request_is_not_ones_own(v
         assert asked(vms[1:]) == (False, 1)
 
 
-def test_of_some_vms_those_with_a_build_request_are_being_placed(vms):
+def test_the_requests_of_instances_are_those_of_their_build_requests(vms):
     context = nova_context.get_admin_context()
     with collected() as sent:
-        assert request_instances.placed_now(context, [uuidutils.generate_uuid(), vms[1]]) == {
-            vms[1]
-        }
-        assert request_instances.placed_now(context, []) == set()
+        found = request_instances.requests_of(context, [uuidutils.generate_uuid(), vms[1]])
+        assert found == {vms[1]: "r-1"}
+        assert request_instances.requests_of(context, []) == {}
     assert len(sent) == 1
 
 
 def test_of_too_many_vms_for_a_query_the_last_ones_count(vms, monkeypatch):
     monkeypatch.setattr(databases, "MAX_UUIDS", 2)
     context = nova_context.get_admin_context()
-    assert request_instances.placed_now(context, sorted(vms)) == set(sorted(vms)[1:])
+    found = request_instances.requests_of(context, sorted(vms))
+    assert found == dict.fromkeys(sorted(vms)[1:], "r-1")
+
+
+def test_an_instance_that_cannot_be_read_is_a_request_of_its_own(monkeypatch):
+    vm = uuidutils.generate_uuid()
+    with monkeypatch.context() as patch:
+        patch.setattr(build_requests, "instance_text", lambda *_: "{}")
+        build_requests.add([vm], "r-1")
+    found = request_instances.requests_of(nova_context.get_admin_context(), [vm])
+    assert found == {vm: vm}
+    build_requests.remove([vm])
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"nova_object.data": []}'])

@@ -29,6 +29,8 @@ from tests.protocol.nova_model import HOSTS, NovaModel
 MOST_FAULTS = 4
 MOST_REQUESTS = 3
 STEPS_OF_A_HISTORY = 14
+# The VMs of each request; a request is called after its first one.
+LETTERS = ("adg", "beh", "cfi")
 SCHEDULERS = ("s1", "s2", "s3")
 # Placement's steps at which a transaction of some consumers stops.
 STEPS = range(7)
@@ -116,9 +118,11 @@ class ClaimHistories(RuleBasedStateMachine):
 
     def create(self, among: Among) -> None:
         """Ask for VMs of a group, perhaps up to their claim."""
-        letter = "abcdef"[self.created]
+        number, count = self.created, among((1, 2, 3))
         self.created += 1
-        vms = ",".join(f"{letter}{n}" for n in range(1, among((2, 3, 4))))
+        # Such that the uuids of several requests alternate, as they do in a cloud.
+        vms = ",".join(f"{letter}{n}" for n, letter in enumerate(LETTERS[number][:count], 1))
+        letter = LETTERS[number][0]
         group, scheduler = among("ggh"), among(SCHEDULERS)
         wish = among(("", " require=leaf"))
         self.do(f"create {vms} {scheduler} group={group}{wish}")

@@ -54,6 +54,7 @@ class GangClaim:
     owner: Owner
     # Sum of the weighers' multipliers that a claimed host must exceed.
     multiplier: float
+    instances: frozenset[str] = frozenset()  # of the request, those that Nova has claimed included
     transactions: int = 0  # claims that were sent
     is_complete: bool = False  # whether no more claims will be sent
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -91,6 +92,10 @@ class GangClaim:
         """Return where an instance is claimed, and Nova has claimed it since if it has; or None."""
         holding = self.ledger.held.get(uuid)
         return holding.place if holding is not None else self._settled.get(uuid)
+
+    def holds(self, places: Mapping[str, ClaimedPlace]) -> bool:
+        """True if instances hold these places, and Nova has claimed none of them."""
+        return self.ledger.holds(places)
 
     def candidates(self) -> list[Mapping[str, Any]]:
         """Return the allocation candidates of the instances that Nova has not claimed yet."""

@@ -66,21 +66,24 @@ def are_others_placed(context: nova_context.RequestContext, own: Collection[str]
     return any(uuid not in own for (uuid,) in found)
 
 
-def placed_now(context: nova_context.RequestContext, uuids: Sequence[str]) -> set[str]:
-    """Return those of some instances that are being placed. At most one query in the API database.
+def requests_of(context: nova_context.RequestContext, uuids: Sequence[str]) -> dict[str, str]:
+    """Return the requests of those of some instances that are being placed, by instance.
+
+    A request is named by its reservation id, or by the instance if that cannot be read. At most one
+    query in the API database.
 
     :param uuids: of more than the database takes in one query, the last ones count
     :raises: one of ``databases.OUTAGES``
     """
     if not uuids:
-        return set()
+        return {}
     row = api_models.BuildRequest
-    query = sa.select(row.instance_uuid).where(
+    query = sa.select(row.instance_uuid, row.instance).where(
         row.instance_uuid.in_(uuids[-databases.MAX_UUIDS :]),
         row.created_at >= databases.oldest_build_request(),
     )
     found = databases.read_api(lambda: databases.api_rows(context, query))
-    return {uuid for (uuid,) in found}
+    return {uuid: (_key(text) or (uuid,))[0] for uuid, text in found}
 
 
 def is_deleted(uuid: str) -> bool:

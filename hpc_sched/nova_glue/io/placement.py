@@ -56,7 +56,7 @@ def read_providers(uuids: Sequence[str], seconds: float | None = None) -> Provid
 
     def read(client: report.SchedulerReportClient, found: ProviderStocks, until: float) -> None:
         for number, uuid in enumerate(uuids):
-            if enough is not None and clock.current.monotonic() >= enough:
+            if enough is not None and clock.current.monotonic() >= min(enough, until):
                 break
             if clock.current.monotonic() >= until:
                 found.problem = f"{number} of {len(uuids)} providers read in time"

@@ -87,8 +87,8 @@ def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None)
         return
 
     def write(times: Times) -> None:
-        _count(state, answer, refused, times)
         _write(sentence, path, entry, times)
+        _count(state, answer, refused, times)
 
     _write_before_return(state.request.instance_uuid, write)
 

@@ -47,7 +47,7 @@ def settle(state: GroupState, gang: GangClaim) -> str | None:
     conflict: str | None = None
     unread: str | None = None  # why the last look is not complete
     for look in range(MAX_LOOKS):
-        if look and not _pause(look):
+        if look and not pause(look):
             break
         look_up = state.turn.look_up_anew
         found = group_members.read(request, state.candidates, look_up, gang.places)
@@ -128,7 +128,7 @@ def read_again(state: GroupState, look: int = 0, *, anew: bool = False) -> bool:
     """
     if state.group.is_move or not has_others(state):
         return False
-    if (look and not _pause(look)) or not state.rooms.refresh(None):
+    if (look and not pause(look)) or not state.rooms.refresh(None):
         return False
     return read_members(state, anew=anew)
 
@@ -149,7 +149,7 @@ def read_members(state: GroupState, *, anew: bool) -> bool:
     return True
 
 
-def _pause(look: int) -> bool:
+def pause(look: int) -> bool:
     """Wait between two looks; False if the request has no time left."""
     with request_deadline.charged(TURNS):
         clock.current.sleep(min(FIRST_PAUSE * 2 ** (look - 1), LONGEST_PAUSE))

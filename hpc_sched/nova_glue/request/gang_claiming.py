@@ -107,7 +107,8 @@ def _claim(
         return answer
     gang = state.gang
     if gang is None:
-        gang = state.gang = GangClaim(Owner(spec.project_id, spec.user_id), multiplier)
+        owner = Owner(spec.project_id, spec.user_id)
+        gang = state.gang = GangClaim(owner, multiplier, frozenset(instances.values()))
         state.rooms.hold(gang.candidates)
         claim_followup.follow(gang, state, spec)
     return _claimed(state, gang, instances, positions, answer)
@@ -126,6 +127,7 @@ def reclaim(state: GroupState, positions: Array) -> None:
     answer = state.decide(state.group_request(positions))
     if isinstance(answer, Plan):
         _claimed(state, gang, instances, positions, answer, is_first=False)
+        state.rooms.allow(state.held())
     gang.fence()
 
 
@@ -179,18 +181,22 @@ def _claimed(
     problem = "the plan cannot be claimed in time"
     conflict: str | None = None
     held: Plan | None = None
-    had_company = overbooking.has_company(instances.values())
+    had_company = overbooking.has_company(gang)
+    left: list[int] = []  # hosts that hold more than they have
     for _ in range(MAX_PLANS):
         places = _places(state, instances, positions, answer)
-        if not places or request_deadline.remaining() <= 0:
+        if not places or request_deadline.remaining() <= 0 or (left and gang.holds(places)):
             break
+        left = []
         written = gang.claim(places)
         if written.answer is Answer.DONE:
             held = answer
             state.turn.add_claim(gang, places, state.candidates)
             known = state.group.members
             conflict = claim_conflict.settle(state, gang) if is_first else None
-            if conflict is None and not overbooking.must_move(state, gang, had_company=had_company):
+            if conflict is None:
+                left = overbooking.to_leave(state, gang, had_company=had_company)
+            if conflict is None and not left:
                 return answer if state.group.members == known else _as_claimed(state, answer)
         elif written.answer is Answer.NO_ROOM:
             # The hosts of one plan at first; then others are at work everywhere.
@@ -206,6 +212,8 @@ def _claimed(
             LOG.warning("Group %s is not claimed at once: %s", state.request.group_id, problem)
             break
         found = state.decide(state.group_request(positions), anew=True)
+        if isinstance(found, Rejection) and left and overbooking.read_all(state, left):
+            found = state.decide(state.group_request(positions), anew=True)
         if isinstance(found, Rejection):
             return found
         answer = found
@@ -215,7 +223,7 @@ def _claimed(
         )
     if held is not None:
         # nova-compute checks a hard policy again.
-        return held
+        return _as_claimed(state, held)
     if is_first:
         claim_conflict.check_unclaimed(state, problem)
     return answer
@@ -225,11 +233,13 @@ def _as_claimed(state: GroupState, answer: Plan) -> Plan:
     """Return the plan on the claimed places with all members known by now; keep it as decision.
 
     Such members may make other places better: the claim stays, and no other plan is logged. Nor
-    is the final size checked again: no places are held for VMs without a request.
+    is the final size checked again: no places are held for VMs without a request. The hosts have
+    room for the claim, whatever else is claimed there.
 
     :param answer: the plan before; returned if the members break a constraint without the claim
     """
     state.drop_final_size()
+    state.rooms.allow(state.held())
     now = state.group_request()
     with state.decisions.planning() as limit:
         found = replace(now, room=state.held(), check=None).decide(limit)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import nova.conf
 from nova import objects
@@ -244,7 +245,8 @@ def _log_early(
     except exceptions.TopologyError:
         fabric = None
     digest = loaded_topology.NO_TOPOLOGY if fabric is None else fabric.digest
-    decision_record.log_early_refusal(spec, why, digest, decision)
+    with nullcontext() if fabric is None else served_requests.charge_waiting(spec):
+        decision_record.log_early_refusal(spec, why, digest, decision)
     logged = LoggedDecision(None, CONF.hpc_sched.decision_log, is_refused=decision == "refused")
     subject = Subject(
         request_id=request_spec.request_id_of(spec),

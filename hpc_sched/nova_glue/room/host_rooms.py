@@ -182,35 +182,47 @@ class HostRooms:
         :param positions: of the hosts; None for all
         """
         self._amounts.refresh(positions)
-        self._take_over(range(len(self._states)) if positions is None else positions)
+        for i in range(len(self._states)) if positions is None else positions:
+            if self._amounts.knows(self._states[i].uuid):
+                self._take_over(i)
         return not self._amounts.has_failed
 
-    def overbooked(self, positions: Sequence[int], seconds: float) -> dict[int, Amounts]:
-        """Read hosts again; return those that hold more than they have, and by how much.
+    def overbooked(self, positions: Sequence[int], seconds: float) -> dict[int, Amounts] | None:
+        """Read hosts with claims of the request; return those that hold more than they have.
 
-        Where the request has claims alone. The rooms of these hosts are then what was read.
+        And by how much, by the inventories of their candidates. None without an answer. The rooms
+        of all hosts that were reached are then what was read.
 
         :param positions: of the hosts, in the order in which they are read
         :param seconds: in which to read; hosts that are not reached are not returned
         """
-        excess = self._amounts.excess(positions, seconds)
+        excess = self._amounts.read_claimed(positions, seconds)
+        if excess is None:
+            return None
         found: dict[int, Amounts] = {}
-        for i in positions if excess else ():
-            keys = {key for one in self._candidates.amounts(i) for key in one}
-            if over := {key: excess[key] for key in sorted(keys & excess.keys())}:
+        for i in positions:
+            keys = {key for one in self._candidates.amounts(i) for key in one} & excess.keys()
+            if keys:
+                self._take_over(i)
+            if over := {key: excess[key] for key in sorted(keys) if excess[key]}:
                 found[i] = over
-        self._take_over(list(found))
         return found
 
-    def _take_over(self, positions: Iterable[int]) -> None:
-        """Set the rooms of hosts to what was read of them."""
-        for i in positions:
-            if not self._amounts.knows(self._states[i].uuid):
-                continue
-            most = self._placement_bound(i)
-            # Cells and PCI devices are not in Placement: a room that they bound stays.
-            self._rooms.room[i] = most if self._fitting is None else min(self.room[i], most)
-            self._rooms.known[i] = self._placed[i]
+    def allow(self, held: Array) -> None:
+        """Have room for what the request has claimed, whatever was read.
+
+        :param held: VMs on each HostState that Nova has not placed
+        """
+        claimed = np.flatnonzero(held)
+        least = self._placed[claimed] + held[claimed]
+        self._rooms.room[claimed] = np.maximum(self._rooms.room[claimed], least)
+
+    def _take_over(self, i: int) -> None:
+        """Set the room of a host to what was read of it."""
+        most = self._placement_bound(i)
+        # Cells and PCI devices are not in Placement: a room that they bound stays.
+        self._rooms.room[i] = most if self._fitting is None else min(self.room[i], most)
+        self._rooms.known[i] = self._placed[i]
 
     def next_claims(self, i: int, number: int) -> list[Candidate]:
         """Return the allocation candidates of the next VMs on a host, as far as they are known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import os_resource_classes as orc
@@ -166,30 +166,27 @@ class PlacementAmounts:
             self._keep(placement.read_trees([self._of_hosts() or self._demand]))
             self._note_full()
 
-    def excess(self, positions: Iterable[int], seconds: float) -> dict[Inventory, int]:
-        """Read hosts again; return what they hold beyond what they have, where the request claims.
+    def read_claimed(self, positions: Iterable[int], seconds: float) -> dict[Inventory, int] | None:
+        """Read hosts again on which the request has claims; return their inventories.
 
-        Two calls for each provider; those that are not reached in time are not judged.
+        As what they hold beyond what they have, at least 0; None without an answer. Two calls for
+        each provider; those that are not reached in time are left out. They are not compared with
+        HostStates, which do not have the claims.
 
         :param seconds: in which to read
         """
-        if self.has_failed:
-            return {}
-        providers = self._providers(positions)
-        before = self._read.intersection(providers)
-        self._read -= before
-        self._keep(placement.read_providers(providers, seconds))
-        new = self._read.intersection(providers)
-        self._read |= before
-        held = Counter[Inventory]()
-        for candidate in self.held():
-            held.update(amounts_of(candidate))
-        # What is free is so for the request itself: what it holds is added.
-        return {
-            key: amount - self._free[key]
-            for key, amount in held.items()
-            if key[0] in new and self._free.get(key, amount) < amount
-        }
+        found = placement.read_providers(self._providers(positions), seconds)
+        if found.problem is not None:
+            LOG.debug("Hosts are not read after a claim: %s", found.problem)
+            return None
+        excess: dict[Inventory, int] = {}
+        for provider, stocks in found.stocks.items():
+            for name, stock in stocks.items():
+                self._free[provider, name] = stock.capacity - stock.used
+                excess[provider, name] = max(stock.used - stock.capacity, 0)
+        self._read |= found.stocks.keys()
+        self._add_held(found.stocks.keys())
+        return excess
 
     def _providers(self, positions: Iterable[int]) -> list[str]:
         return list(

@@ -1,0 +1,75 @@
+"""Hosts that hold too much after claims at the same moment: what is recorded, and what is read."""
+
+import json
+from collections import Counter
+
+import nova.conf
+import pytest
+
+from hpc_sched.nova_glue.io import placement
+from hpc_sched.nova_glue.io.placement import ProviderStocks, Stock
+from hpc_sched.nova_glue.room import compared_hosts
+from hpc_sched.nova_glue.room.host_rooms import HostRooms
+from tests.functional import states
+from tests.protocol.test_transcripts import TRANSCRIPTS
+from tests.protocol.world import World, watched
+
+CONF = nova.conf.CONF
+OVERBOOKED = [path for path in TRANSCRIPTS if path.stem.startswith("overbooked")]
+
+
+@pytest.mark.parametrize("path", OVERBOOKED, ids=lambda path: path.stem)
+def test_the_record_of_a_request_has_the_hosts_that_its_vms_get(begin, path, tmp_path):
+    log = tmp_path / "decisions"
+    CONF.set_override("decision_log", str(log), "hpc_sched")
+    try:
+        with watched(World(begin())) as world:
+            for line in path.read_text().splitlines():
+                if line.startswith("> "):
+                    world.do(line.removeprefix("> "))
+    finally:
+        CONF.clear_override("decision_log", "hpc_sched")
+    records = [json.loads(line) for line in log.read_text().splitlines()]
+    recorded = {
+        one["instance"]: one.get("plan", {}).get("hosts")
+        for one in records
+        if one["decision"] != "landed"
+    }
+    for request in (one for one in world.requests.values() if not one.is_move):
+        landed = dict(Counter(vm.host for vm in request.vms if vm.host))
+        assert recorded[request.vms[0].uuid] == (landed or None)
+
+
+@pytest.fixture
+def stocks(monkeypatch) -> dict[str, dict[str, Stock]]:
+    """Return what Placement has of each provider."""
+    found: dict[str, dict[str, Stock]] = {}
+
+    def read(uuids, seconds=None):
+        return ProviderStocks({uuid: found[uuid] for uuid in uuids})
+
+    monkeypatch.setattr(placement, "read_providers", read)
+    compared_hosts.forget_all()
+    return found
+
+
+def test_a_look_after_a_claim_is_not_a_comparison_with_what_nova_compute_reports(stocks):
+    """What nova-compute reports lacks the claim, by which it may look right."""
+    host = states.host_state("h1", vcpus_total=8, vcpus_used=0)
+    host.allocation_candidates = [
+        {"allocations": {host.uuid: {"resources": {"VCPU": 2}}}, "mappings": {"": [host.uuid]}}
+    ]
+    rooms = HostRooms([host], {"VCPU": 2}, None)
+    held = host.allocation_candidates[:1]
+    rooms.hold(lambda: held)
+    stocks[host.uuid] = {"VCPU": Stock(8, 2)}
+    assert rooms.overbooked([0], 1.0) == {}
+    assert compared_hosts.find(host) is None
+    assert rooms.left.tolist() == [4]
+    stocks[host.uuid] = {"VCPU": Stock(8, 11)}
+    assert rooms.overbooked([0], 1.0) == {0: {(host.uuid, "VCPU"): 3}}
+    assert rooms.left.tolist() == [0]
+    # Others have moved: the room is that of now.
+    stocks[host.uuid] = {"VCPU": Stock(8, 2)}
+    assert rooms.overbooked([0], 1.0) == {}
+    assert rooms.left.tolist() == [4]
