@@ -43,7 +43,8 @@ def claim(
 
     Calls to Placement: one in the quiet case; for each plan that cannot be claimed two for each of
     its hosts, or two for all, and while others of the group are placed what
-    :func:`claim_conflict.read_members` needs.
+    :func:`claim_conflict.read_members` needs. After the claim what
+    :func:`overbooking.to_leave` needs.
 
     :param positions: of the HostStates that are candidates
     """
@@ -69,18 +70,16 @@ def claim(
                     break
             if isinstance(answer, Plan):
                 fence(state)
-            elif state.gang is not None:
-                state.gang.release()
+            else:
+                _release(state)
             return answer
     except exceptions.RefusedError:
-        if state.gang is not None:
-            state.gang.release()
+        _release(state)
         raise
     except BaseException:
         # Nova may go on VM by VM.
-        if state.gang is not None:
-            state.gang.release()
-            state.gang.fence()
+        _release(state)
+        fence(state)
         raise
     finally:
         if state.gang is not None:
@@ -93,6 +92,11 @@ def fence(state: GroupState) -> None:
     """Keep what was sent without an answer from being made while Nova claims VM by VM."""
     if state.gang is not None:
         state.gang.fence()
+
+
+def _release(state: GroupState) -> None:
+    if state.gang is not None:
+        state.gang.release()
 
 
 def _claim(
