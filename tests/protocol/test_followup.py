@@ -1,8 +1,15 @@
 """The thread that follows requests, when something fails that should not."""
 
+import threading
+import weakref
+from types import SimpleNamespace
 from unittest import mock
 
-from hpc_sched.nova_glue.request import claim_followup
+from nova import objects
+
+from hpc_sched.nova_glue.claim.gang_claim import GangClaim
+from hpc_sched.nova_glue.io.allocations import Owner
+from hpc_sched.nova_glue.request import claim_conflict, claim_followup
 from tests.protocol.world import World, watched
 
 
@@ -22,3 +29,34 @@ def test_a_request_is_looked_at_again_after_a_failure(begin, caplog):
         assert caplog.text.count("The claims of a request cannot be followed") == 1
         world.do("end")
         assert "  Placement: a1 h4 (3)" in world.lines
+
+
+def test_a_request_that_is_over_stays_over_when_another_thread_begins_one():
+    gang, spec = GangClaim(Owner("project", "user"), 1.0), objects.RequestSpec()
+    state = SimpleNamespace(observed_at=0.0)
+    one = claim_followup._Followed(gang, state, weakref.ref(spec), threading.get_ident())
+    with mock.patch.object(claim_followup, "_followed", [one]):
+        claim_followup.end_others()
+        other = threading.Thread(target=claim_followup.end_others)
+        other.start()
+        other.join()
+    assert one.is_over
+
+
+def test_after_a_failure_of_the_plugin_nothing_late_comes_between_novas_calls(begin, caplog):
+    with watched(World(begin())) as world:
+        for command in ("hosts 2 2 2 2", "group g", "create a1,a2 s1 group=g", "claim a"):
+            world.do(command)
+        world.do("step a late")
+        world.do("claim a")
+        with mock.patch.object(claim_conflict, "settle", side_effect=RuntimeError("a bug")):
+            world.do("claim a")
+            world.do("step a")
+            world.do("step a")
+        while getattr(world.actors["a"].waits_for, "method", "") != "PUT":
+            world.do("step a")
+        world.do("deliver t1")
+        world.do("run a")
+        world.do("end")
+    assert "a bug" in caplog.text
+    assert "  a is over: a1 h3, a2 h3" in world.lines

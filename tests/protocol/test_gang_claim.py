@@ -189,6 +189,81 @@ def test_an_instance_that_nova_has_placed_elsewhere_is_not_where_it_was_claimed(
     assert cloud.held == {"a": ["y"], "b": ["x"]}
 
 
+def test_a_release_without_an_answer_is_not_a_claim_of_the_same_places(cloud, gang):
+    gang.claim({"a": place("x")})
+    cloud.adapter.fates = ["lost"]
+    gang.release()
+    assert gang.claim({"a": place("x")}).answer is Answer.DONE
+    assert cloud.held == {"a": ["x"]}
+
+
+def test_a_claim_without_an_answer_is_not_a_release_of_the_same_places(cloud, gang):
+    gang.claim({"a": place("x")})
+    cloud.adapter.fates = ["lost"] * 99
+    gang.claim({"a": place("x")})
+    cloud.adapter.fates = []
+    gang.release()
+    assert cloud.held == {}
+
+
+def test_a_late_claim_of_a_vm_that_nova_places_elsewhere_is_repaired_later_too(cloud, gang):
+    cloud.adapter.fates = ["lost"] * 99
+    gang.claim({"a": place("x")})
+    cloud.adapter.fates = []
+    assert cloud.late(0) == 204
+    cloud.nova_claims("a", "y")
+    cloud.adapter.unanswered = 1
+    gang.settle("a", on("y"))
+    gang.clean(never)
+    assert cloud.held == {"a": ["y"]}
+
+
+def test_a_fence_keeps_what_is_held(cloud, gang):
+    gang.claim({"a": place("x"), "b": place("y")})
+    cloud.adapter.fates = ["lost"] * 99
+    gang.claim({"a": place("z"), "b": place("z")})
+    lost = cloud.adapter.count("POST") - 1
+    cloud.adapter.fates = []
+    gang.fence()
+    assert cloud.held == {"a": ["x"], "b": ["y"]}
+    assert cloud.late(lost) == 409
+
+
+def test_a_late_claim_of_a_vm_of_which_nothing_is_known_is_not_forgotten(cloud, gang):
+    cloud.adapter.fates = ["lost"]
+    gang.claim({"a": place("x")})
+    cloud.nova_claims("a", "x")
+    gang.settle("a", on("x"))
+    cloud.put("a", {})
+    assert cloud.late(0) == 204
+    gang.clean(lambda _: None, is_last=True)
+    assert gang.unsettled == ["a"]
+    gang.clean(lambda _: True, is_last=True)
+    assert cloud.held == {}
+
+
+def test_the_last_look_finds_usage_without_a_consumer_beside_others_claims(cloud, gang):
+    cloud.adapter.fates, cloud.adapter.unanswered = ["made", *["lost"] * 99], 99
+    gang.claim({"a": place("x"), "b": place("y")})
+    cloud.adapter.fates, cloud.adapter.unanswered = [], 0
+    del cloud.placement.consumers["b"]
+    cloud.nova_claims("a", "z")
+    gang.clean(never)
+    assert cloud.placement.unlisted == ["b"]
+    gang.clean(never, is_last=True)
+    assert cloud.placement.unlisted == []
+
+
+@pytest.mark.parametrize("fate", ["conflict", "lost"])
+def test_a_repair_that_is_not_made_is_made_again(cloud, gang, fate):
+    gang.claim({"a": place("x")})
+    cloud.nova_claims("a", "y")
+    cloud.adapter.fates = [fate]
+    gang.settle("a", on("y"))
+    gang.clean(never)
+    assert cloud.held == {"a": ["y"]}
+
+
 def test_a_conflict_of_providers_is_sent_again(cloud, gang):
     cloud.adapter.fates = ["conflict"] * 3
     assert gang.claim({"a": place("x")}).answer is Answer.DONE

@@ -61,11 +61,9 @@ class Transaction:
         return (self.generations[uuid] or 0) + 1
 
     def leaves(self, found: Consumer) -> bool:
-        """True if the transaction leaves a consumer in the state that was read."""
-        if found.uuid not in self.places:
+        """True if this claim leaves a consumer in the state that was read."""
+        if self.is_release or found.uuid not in self.places:
             return False
-        if self.is_release:
-            return found.generation is None
         is_next = found.generation == self.generation_after(found.uuid)
         return is_next and same(self.places[found.uuid].allocations, found.allocations)
 
