@@ -274,7 +274,7 @@ def test_a_group_without_a_logged_decision_is_found():
 
 def test_a_decision_whose_parts_are_too_little_is_found_and_what_writes_its_lines_is_not():
     findings = Findings()
-    seconds = ((10.0, 9.6), (10.0, 9.4), (0.010, 0.009), (0.100, 0.090))
+    seconds = ((10.0, 9.6), (10.0, 9.4), (0.010, 0.009), (1.000, 0.900))
     measured = [
         {"instance": f"vm{number}", "measured": whole, "parts": parts}
         for number, (whole, parts) in enumerate(seconds)

@@ -13,9 +13,9 @@ from tests.contention.fabric import LEAVES, PROCESSORS, SWITCHES, VCPUS, leaves_
 from tests.contention.timeline import Timeline
 
 # Between the time that Nova waits for a decision and the sum of its parts: as a fraction, and in
-# seconds. The lines of log and decision log are written last, some 0.5 ms; another thread that runs
-# then is in the way for 5 ms.
-MOST_GAP, MOST_WRITING = 0.05, 0.02
+# seconds. The lines of log and decision log are written last, some 0.5 ms; each other thread that
+# runs then is in the way for 5 ms, and so are other processes on the same cores.
+MOST_GAP, MOST_WRITING = 0.05, 0.2
 
 
 class Broken(StrEnum):
