@@ -33,7 +33,7 @@ from oslo_versionedobjects.fields import CoercedCollectionMixin
 from hpc_sched import clock, conf
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.record import landed_record
-from hpc_sched.nova_glue.request import claim_followup, group_turns
+from hpc_sched.nova_glue.request import claim_followup, group_turns, overbooking
 from hpc_sched.nova_glue.room import compared_hosts
 from tests.functional.trees import write_tree
 from tests.protocol import nova_rows
@@ -369,6 +369,8 @@ def installed(folder: Path) -> Iterator[Callable[[], NovaModel]]:
                 (loaded_topology.watch, "start"),
             ):
                 patches.enter_context(mock.patch.object(module, name))
+            # Here no time passes while others come.
+            patches.enter_context(mock.patch.object(overbooking, "SHORT", 0.0))
             # Nova waits for a drawn time before it sends a claim again.
             waits = types.SimpleNamespace(sleep=lambda seconds: clock.current.sleep(seconds))
             patches.enter_context(mock.patch.object(report, "time", waits))

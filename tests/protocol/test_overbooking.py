@@ -8,6 +8,7 @@ import pytest
 
 from hpc_sched.nova_glue.io import placement
 from hpc_sched.nova_glue.io.placement import ProviderStocks, Stock
+from hpc_sched.nova_glue.request import overbooking
 from hpc_sched.nova_glue.room import compared_hosts
 from hpc_sched.nova_glue.room.host_rooms import HostRooms
 from tests.functional import states
@@ -38,6 +39,24 @@ def test_the_record_of_a_request_has_the_hosts_that_its_vms_get(begin, path, tmp
     for request in (one for one in world.requests.values() if not one.is_move):
         landed = dict(Counter(vm.host for vm in request.vms if vm.host))
         assert recorded[request.vms[0].uuid] == (landed or None)
+
+
+@pytest.mark.parametrize(("seconds", "looks"), [(0.2, 0), (0.3, 1)])
+def test_others_that_come_during_a_claim_are_looked_for_if_that_takes_long(
+    begin, monkeypatch, seconds, looks
+):
+    monkeypatch.setattr(overbooking, "SHORT", 0.25)
+    with watched(World(begin())) as world:
+        for command in ("hosts 2 2 2 2", "group g", "create a1,a2 s1 group=g", "claim a"):
+            world.do(command)
+        world.do("step a begun")
+        world.do("create b1 s2 group=g")
+        world.do(f"time {seconds}")
+        del world.lines[:]
+        world.do("step a")
+        world.do("claim a")
+        assert sum("GET usages" in line for line in world.lines) == looks
+        world.do("end")
 
 
 @pytest.fixture

@@ -185,7 +185,7 @@ def _claimed(
     problem = "the plan cannot be claimed in time"
     conflict: str | None = None
     held: Plan | None = None
-    had_company = overbooking.has_company(gang)
+    company = overbooking.company(gang)
     left: list[int] = []  # hosts that hold more than they have
     for _ in range(MAX_PLANS):
         places = _places(state, instances, positions, answer)
@@ -199,7 +199,7 @@ def _claimed(
             known = state.group.members
             conflict = claim_conflict.settle(state, gang) if is_first else None
             if conflict is None:
-                left = overbooking.to_leave(state, gang, had_company=had_company)
+                left = overbooking.to_leave(state, gang, company)
             if conflict is None and not left:
                 return answer if state.group.members == known else _as_claimed(state, answer)
         elif written.answer is Answer.NO_ROOM:

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from nova import context as nova_context
 from oslo_log import log as logging
 
+from hpc_sched import clock
 from hpc_sched.core.room.providers import Amounts
 from hpc_sched.nova_glue.claim.gang_claim import GangClaim
 from hpc_sched.nova_glue.instances import request_instances
@@ -30,38 +32,52 @@ LOG = logging.getLogger(__name__)
 
 # Seconds for the reads of all hosts of a claim: 64 hosts take some 0.5 s.
 BUDGET = 1.0
+# Seconds in which no other request is accepted, scheduled and claimed, as far as is known.
+SHORT = 0.25
 
 
-def has_company(gang: GangClaim) -> bool:
-    """True if instances of other requests are being placed; False if that is not known.
+@dataclass(frozen=True, slots=True)
+class Company:
+    """Whether instances of other requests were being placed before a claim."""
+
+    is_there: bool
+    at: float  # a monotonic time
+
+
+def company(gang: GangClaim) -> Company:
+    """Return whether instances of other requests are being placed; not if that is not known.
 
     Never for a request of one instance: its claim is as Nova's own. Moves are not seen. One query
     in the API database.
     """
+    now = clock.current.monotonic()
     if len(gang.instances) < 2:
-        return False
+        return Company(is_there=False, at=now)
     try:
-        return request_instances.are_others_placed(nova_context.get_admin_context(), gang.instances)
+        context = nova_context.get_admin_context()
+        found = request_instances.are_others_placed(context, gang.instances)
     except databases.OUTAGES as error:
         LOG.debug("Hosts are not read after a claim: %s", databases.api_problem(error))
-        return False
+        found = False
+    return Company(found, now)
 
 
-def to_leave(state: GroupState, gang: GangClaim, *, had_company: bool) -> list[int]:
+def to_leave(state: GroupState, gang: GangClaim, before: Company) -> list[int]:
     """Return the hosts of a claim that hold more than they have, if the request must plan again.
 
     Positions of HostStates; none if the claim stays. The rooms of the hosts that were reached are
     what Placement has left there. A request whose claim stays waits until the others have moved; if
     they do not, as Nova's own claims, or if that is not known, it moves itself.
 
-    Without company one query in the API database. With it two calls to Placement for each provider
-    of the claim's hosts, those with the least room first, as far as :data:`BUDGET` goes. While
-    hosts hold too much, for each look two calls for each of their providers and one for each that
-    holds too much, and one query.
+    Without company nothing, or one query in the API database after a claim that was not short. With
+    it two calls to Placement for each provider of the claim's hosts, those with the least room
+    first, as far as :data:`BUDGET` goes. While hosts hold too much, for each look two calls for
+    each of their providers and one for each that holds too much, and one query.
 
-    :param had_company: what :func:`has_company` said before the claim
+    :param before: what :func:`company` said before the claim
     """
-    if not had_company and not has_company(gang):
+    is_short = clock.current.monotonic() - before.at < SHORT
+    if not before.is_there and (is_short or not company(gang).is_there):
         return []
     held = state.held()
     positions = np.flatnonzero(held)
