@@ -7,10 +7,12 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import nova.conf
 import pytest
 
+from hpc_sched import clock, exceptions
 from hpc_sched.core.decision_entry import (
     CLAIMS,
     OTHER,
@@ -21,9 +23,11 @@ from hpc_sched.core.decision_entry import (
     times_text,
     total_seconds,
 )
+from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.metrics.counts import Series
-from hpc_sched.nova_glue.io import request_deadline
+from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.io import loaded_topology, request_deadline
 from hpc_sched.nova_glue.io.request_clock import RequestClock
 from hpc_sched.snapshot.log import record_text
 from hpc_sched.snapshot.log.logged_decisions import entry_of
@@ -116,6 +120,54 @@ def test_the_time_of_a_refusal_is_what_it_took_too(history, decision_log):
     [record] = records(decision_log)
     assert record["decision"] == "refused"
     expect(record, reads=4.0)
+
+
+def test_what_a_refusal_releases_is_part_of_its_time(history, decision_log):
+    refusal = exceptions.RefusedError("a reason")
+    with mock.patch.object(HPCRackCapacityFilter, "_keep", side_effect=refusal):
+        history.do("create a1,a2 s1 group=g require=leaf")
+        history.do("claim a")
+        history.do("step a")
+        history.do("claim a")
+        history.do("time 5")
+        history.do("run a")
+    [record] = records(decision_log)
+    assert record["decision"] == "refused"
+    assert record["claim"] == {"vms": 2, "transactions": 1}
+    expect(record, claims=5.0)
+
+
+@pytest.mark.parametrize("mode", ["active", "shadow"])
+def test_a_refusal_of_a_request_without_a_group_has_its_time(history, decision_log, mode):
+    def slow(_uuid):
+        clock.current.sleep(3)
+        return False
+
+    CONF.set_override("mode", mode, "hpc_sched")
+    try:
+        with mock.patch.object(group_members, "is_placed", slow):
+            history.do("create a1 s1 require=bogus")
+            history.do("run a")
+    finally:
+        CONF.clear_override("mode", "hpc_sched")
+    [record] = records(decision_log)
+    assert record["decision"] == "refused"
+    expect(record, other=3.0)
+
+
+def test_the_time_begins_before_the_request_is_known(history, decision_log):
+    """The first call of all loads the topology."""
+
+    def slow():
+        clock.current.sleep(2)
+        return loaded()
+
+    loaded = loaded_topology.current
+    with mock.patch.object(loaded_topology, "current", slow):
+        history.do("create a1,a2 s1 group=g")
+        history.do("run a")
+    [record] = records(decision_log)
+    expect(record, other=2.0)
 
 
 def test_a_part_within_another_one_takes_its_time_from_that(turned_clock: TurnedClock):
