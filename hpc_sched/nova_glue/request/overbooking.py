@@ -87,10 +87,11 @@ def to_leave(state: GroupState, gang: GangClaim, before: Company) -> list[int]:
         if look and not claim_conflict.pause(look):
             break
         excess = state.rooms.overbooked(look_at, BUDGET)
-        if not excess and not (excess is None and look):
-            return []
-        if not excess:
+        if excess is None and look:
+            # What was known before makes it move.
             break
+        if not excess:
+            return []
         look_at = sorted(excess)
         too_much = {key: amount for found in excess.values() for key, amount in found.items()}
         if _is_last(gang.instances, too_much):
