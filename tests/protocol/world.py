@@ -341,7 +341,7 @@ class World:
             one.actor in self.nova.network.begun and one.number < request.number
             for one in self.requests.values()
         )
-        if is_unseen or self.nova.stage.now - request.began >= 2 * CONF.hpc_sched.cell_timeout:
+        if is_unseen or self._is_late(request):
             # A claim that is written does not see who began after it was planned and is over; nor
             # does one whose time is over look for others.
             self.unchecked.update(vm.uuid for vm in request.vms)
@@ -407,7 +407,7 @@ class World:
             vm.uuid in consumers and not consumers[vm.uuid].generation for vm in request.vms
         )
         is_bound = any(vm.constraint for vm in request.vms)
-        if request.is_excused or is_inside or request.is_move:
+        if request.is_excused or is_inside or request.is_move or self._is_late(request):
             return
         if not isinstance(error, exception.NoValidHost):
             raise BrokenError(f"{request.name} dies: {error!r}")
@@ -459,6 +459,10 @@ class World:
                 other = seen.setdefault((vm.group or "", vm.host), vm.uuid)
                 if other != vm.uuid and not {other, vm.uuid} & (self.unchecked | self.moved):
                     raise BrokenError(f"{vm.name} and {name_of(other)} are on {vm.host}")
+
+    def _is_late(self, request: Request) -> bool:
+        """True if a request has no time left to settle what is not known."""
+        return self.nova.stage.now - request.began >= 2 * CONF.hpc_sched.cell_timeout
 
     def _is_hard(self, vm: VM) -> bool:
         return self.nova.policies.get(vm.group or "") == "anti-affinity"
