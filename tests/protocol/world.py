@@ -85,6 +85,8 @@ class World:
         # Consumers of moves that died with their scheduler, or of claims that nothing fences.
         self.unsure: set[str] = set()
         self.warnings: list[str] = []
+        # VMs that Nova claims without a claim before: those that are claimed later do not see them.
+        self.unclaimed: set[str] = set()
         self.named: set[str] = set()  # VMs that a warning names
         self.ungrouped: set[str] = set()
         # VMs with which a host may hold too much, where Placement writes again what others got in
@@ -324,6 +326,8 @@ class World:
     def _after(self, name: str, actor: Actor) -> None:
         for text in self.warnings:
             self._say(calls_text.named(text))
+            if "is not claimed at once" in text and name in self.requests:
+                self.unclaimed.update(vm.uuid for vm in self.requests[name].vms)
             if "may hold a host" in text:
                 self.named.update(calls_text.UUID.findall(text))
         self.warnings.clear()
@@ -443,7 +447,8 @@ class World:
             hosts_of = {
                 vm.name: vm.host
                 for vm in vms.values()
-                if vm.group == group and vm.constraint and vm.host and vm.uuid not in self.moved
+                if vm.group == group and vm.constraint and vm.host
+                if vm.uuid not in self.moved | self.unclaimed
             }
             leaves = {LEAF_OF[host] for host in hosts_of.values()}
             if len(leaves) > 1 and name_of(group or "") not in self.ungrouped:
