@@ -169,6 +169,7 @@ def claims_succeed(monkeypatch: pytest.MonkeyPatch, own: Sequence[str]) -> None:
         "weight_classes", ["hpc_sched.weighers.hop_byte.HopByteWeigher"], "filter_scheduler"
     )
     monkeypatch.setattr(request_instances, "read", lambda *_: dict(enumerate(own)))
+    monkeypatch.setattr(request_instances, "are_others_placed", lambda *_: False)
     monkeypatch.setattr(allocations, "write", lambda *_: Written(Answer.DONE))
     monkeypatch.setattr(claim_followup, "follow", lambda *_: None)
 

@@ -49,7 +49,7 @@ def written(state: GroupState, made: LoggedPlan) -> tuple[int, int]:
     texts: list[str] = []
 
     def write() -> None:
-        entry = decision_record._entry(state, state.group_request(), made, None, {})
+        entry = decision_record._entry(state, state.group_request(), made, None)
         texts.append(json.dumps(entry.as_json(), separators=(",", ":")))
 
     return calls_of(write), len(texts[0])

@@ -110,6 +110,7 @@ def databases_of(scene: Scene) -> Iterator[None]:
         # Nor is there a Placement: HostStates have the last word.
         mock.patch.object(placement, "_read", return_value=placement.ProviderStocks()),
         mock.patch.object(request_instances, "read", return_value=_created(scene)),
+        mock.patch.object(request_instances, "are_others_placed", return_value=False),
         mock.patch.object(allocations, "write", return_value=Written(Answer.DONE)),
         # Threads would log seconds later, among the lines of another case.
         mock.patch.object(landed_record, "follow"),
