@@ -216,7 +216,8 @@ def _claimed(
             LOG.warning("Group %s is not claimed at once: %s", state.request.group_id, problem)
             break
         found = state.decide(state.group_request(positions), anew=True)
-        if isinstance(found, Rejection) and left and overbooking.read_all(state, left):
+        if isinstance(found, Rejection) and left and state.rooms.refresh(None):
+            # Others that have moved may have left room.
             found = state.decide(state.group_request(positions), anew=True)
         if isinstance(found, Rejection):
             return found

@@ -13,7 +13,7 @@ claim at the same moment judge alike which of them stay: those with the earlier 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,17 +103,6 @@ def to_leave(state: GroupState, gang: GangClaim, before: Company) -> list[int]:
         ", ".join(state.name_of(i) for i in look_at),
     )
     return look_at
-
-
-def read_all(state: GroupState, overbooked: Sequence[int]) -> bool:
-    """Read all hosts again, for others that move have left some; False without an answer.
-
-    Mostly two calls to Placement, and two for each provider of the hosts that hold too much: a list
-    of all hosts does not say by how much.
-    """
-    if not state.rooms.refresh(None):
-        return False
-    return state.rooms.overbooked(overbooked, BUDGET) is not None
 
 
 def _is_last(own: Collection[str], excess: Amounts) -> bool:

@@ -202,7 +202,7 @@ class PlacementAmounts:
         """Note the hosts that a list of all with room for one VM does not have.
 
         Such a list may have been cut by a limit of Placement's: one more call for all hosts of
-        which the same is demanded.
+        which the same is demanded, and two for each that is full and has claims of the request.
         """
         alike: defaultdict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
         for i, state in enumerate(self._states):
@@ -221,9 +221,16 @@ class PlacementAmounts:
                 self._keep(found)
                 continue
             full = set(missing) - found.stocks.keys()
+            # By how much they hold too much, if the request shares them with others, no list says.
+            shared = full & self._held_providers()
+            self._keep(placement.read_providers(sorted(shared)))
+            full -= shared
             self._free.update(((uuid, name), 0) for uuid in full for name, _ in demand)
-            self._add_held(full)
             self._read |= full
+
+    def _held_providers(self) -> set[str]:
+        """Return the providers of what the request holds."""
+        return {key[0] for candidate in self.held() for key in amounts_of(candidate)}
 
     def _add_held(self, providers: Collection[str]) -> None:
         """Add to what is free on providers that have just been read what the request holds."""
@@ -239,8 +246,10 @@ class PlacementAmounts:
                 self._free[provider, name] = stock.capacity - stock.used
         self._add_held(new)
         self._read |= new
+        # No HostState has what the request itself has claimed.
+        compared_now = new - self._held_providers()
         for state in self._states:
-            if state.uuid in new and state.vcpus_total:
+            if state.uuid in compared_now and state.vcpus_total:
                 compared = compared_hosts.compare(state, found.stocks[state.uuid])
                 self.differ_from_reports |= compared is not None and not (
                     self._demand.keys().isdisjoint(compared.excess)
