@@ -181,10 +181,14 @@ class World:
         before = self.nova.network.late[name]
         call = before.call
         if before.at.startswith("make") and call.method == "POST":
-            # A limit: it has looked for that consumer, and takes it for its own if it was made
-            # since; but for the others of the claim, which users may have deleted by now.
+            # Limits: it has looked for that consumer, and takes it for its own if it was made since;
+            # but for the others of the claim, which users may have deleted by now. And if what made
+            # it fails, being under way itself, that removes it.
             own = before.at.removeprefix("make ")
-            if not any(uuid in self.placement.consumers for uuid in call.body if uuid != own):
+            made = self.placement.consumers.get(own)
+            others = [uuid for uuid in call.body if uuid != own]
+            is_pending = made is not None and not made.generation
+            if is_pending or not any(uuid in self.placement.consumers for uuid in others):
                 self.unsure.add(own)
         self._say(calls_text.call_text(call))
         answer = self.nova.network.advance(name, None if steps is None else int(steps))
@@ -426,8 +430,10 @@ class World:
 
     def _check_end(self) -> None:
         self._check_room(self.unchecked)
-        if unlisted := self.placement.unlisted:
-            raise BrokenError(f"usage without a consumer: {', '.join(map(name_of, unlisted))}")
+        if unlisted := set(self.placement.unlisted) - self.unsure:
+            raise BrokenError(
+                f"usage without a consumer: {', '.join(map(name_of, sorted(unlisted)))}"
+            )
         vms = {vm.uuid: vm for vm in self.nova.vms.values()}
         for uuid in (self.placement.consumers.keys() | vms.keys()) - self.unsure:
             hosts, vm = self._hosts_of(uuid), vms.get(uuid)
