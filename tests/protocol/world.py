@@ -181,9 +181,9 @@ class World:
         before = self.nova.network.late[name]
         call = before.call
         if before.at.startswith("make") and call.method == "POST":
-            # Limits: it has looked for that consumer, and takes it for its own if it was made since;
-            # but for the others of the claim, which users may have deleted by now. And if what made
-            # it fails, being under way itself, that removes it.
+            # Limits: it has looked for that consumer, and takes it for its own if it was made
+            # since; but for the others of the claim, which users may have deleted by now. And if
+            # what made it fails, being under way itself, that removes it.
             own = before.at.removeprefix("make ")
             made = self.placement.consumers.get(own)
             others = [uuid for uuid in call.body if uuid != own]
