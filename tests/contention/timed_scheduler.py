@@ -61,8 +61,8 @@ def install(path: Path) -> None:
 
     real_append = decision_record.append
 
-    def append(log: str, entry: Any) -> None:
-        measured.decision = entry if isinstance(entry, dict) else json.loads(entry)
+    def append(log: str, entry: dict[str, Any]) -> None:
+        measured.decision = entry
         real_append(log, entry)
 
     decision_record.append = append

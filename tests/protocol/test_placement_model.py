@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -127,10 +128,14 @@ def plain(answer: Any) -> Any:
     return json.loads(json.dumps([status, body]))
 
 
-@pytest.fixture(scope="module")
-def real() -> Iterator[subprocess.Popen[str]]:
+@contextmanager
+def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Yield the process of a real Placement.
+
+    :param arguments: of :mod:`tests.protocol.real_placement`
+    """
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.protocol.real_placement"],
+        [sys.executable, "-m", "tests.protocol.real_placement", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -139,6 +144,12 @@ def real() -> Iterator[subprocess.Popen[str]]:
     ) as process:
         yield process
         process.stdin.close()
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[subprocess.Popen[str]]:
+    with started() as process:
+        yield process
 
 
 def asked(real: subprocess.Popen[str], sequence: dict[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,6 @@ that are small, let no second transaction in at a step that a test chooses.
 """
 
 import random
-import subprocess
-import sys
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +15,7 @@ import pytest
 from tests.functional import servers
 from tests.protocol import test_placement_model as sequences
 from tests.protocol.placement_model import finished
-from tests.protocol.test_placement_model import HOSTS, ROOT
+from tests.protocol.test_placement_model import HOSTS
 
 FIRST = [str(UUID(int=number)) for number in (1, 2, 3)]
 SECOND = [str(UUID(int=(1 << 127) + number)) for number in (1, 2, 3)]
@@ -67,14 +65,7 @@ def in_memory(sequence: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
 
 @pytest.mark.ci
 def test_what_is_repeated_does_not_see_what_the_other_claim_has_taken(url):
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.protocol.real_placement", url],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        cwd=ROOT,
-    ) as process:
+    with sequences.started(url) as process:
         overbooked = 0
         for seed in range(40):
             sequence = drawn_sequence(seed)
@@ -92,5 +83,4 @@ def test_what_is_repeated_does_not_see_what_the_other_claim_has_taken(url):
             overbooked += any(
                 used[at] > found["VCPU"] for at, found in sequence["providers"].items()
             )
-        process.stdin.close()
     assert overbooked > 5

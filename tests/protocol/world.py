@@ -90,8 +90,8 @@ class World:
         self.named: set[str] = set()  # VMs that a warning names
         self.ungrouped: set[str] = set()
         # VMs with which a host may hold too much, where Placement writes again what others got in
-        # the way of: not claimed ahead of Nova, or alone, or with faults, or while
-        # another transaction was written.
+        # the way of: not claimed ahead of Nova, or alone, or with faults, or while another
+        # transaction was written.
         self.unchecked: set[str] = set()
         self._others: dict[str, str] = {}
         self._held = "nothing"

@@ -118,12 +118,12 @@ def _is_last(own: Collection[str], excess: Amounts) -> bool:
     except databases.OUTAGES as error:
         LOG.debug("All claims move: %s", databases.api_problem(error))
         return True
+    mine = {requests[uuid] for uuid in own if uuid in requests}
     for (provider, name), amount in excess.items():
         by_request: Counter[str] = Counter()
         for uuid, held in found.get(provider, {}).items():
             if uuid in requests:
                 by_request[requests[uuid]] += held.get(name, 0)
-        mine = {requests[uuid] for uuid in own if uuid in requests}
         left = amount
         for request in sorted(by_request, reverse=True):
             if left <= 0:
