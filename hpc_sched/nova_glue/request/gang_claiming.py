@@ -41,8 +41,8 @@ def claim(
     claimed again. Nothing is held afterwards if the answer is a Rejection, if claims are not
     safe, or if Placement does not answer: then Nova claims VM by VM.
 
-    Calls to Placement: one in the quiet case; for each plan that cannot be claimed two for each of
-    its hosts, or two for all, and while others of the group are placed what
+    Calls to Placement: one in the quiet case; for each plan that cannot be claimed what
+    :meth:`GangClaim.fence` needs, two for each of its hosts, or two for all, and while others of the group are placed what
     :func:`claim_conflict.read_members` needs. After the claim what
     :func:`overbooking.to_leave` needs.
 
@@ -206,6 +206,8 @@ def _claimed(
             # The hosts of one plan at first; then others are at work everywhere.
             some = None if lacking else sorted({place.position for place in places.values()})
             lacking += 1
+            # The same claim that was sent before may be made after all, and take the room.
+            gang.fence()
             if not state.rooms.refresh(some):
                 break
             if is_first and claim_conflict.has_others(state):
