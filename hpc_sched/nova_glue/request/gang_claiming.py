@@ -42,8 +42,8 @@ def claim(
     safe, or if Placement does not answer: then Nova claims VM by VM.
 
     Calls to Placement: one in the quiet case; for each plan that cannot be claimed what
-    :meth:`GangClaim.fence` needs, two for each of its hosts, or two for all, and while others of the group are placed what
-    :func:`claim_conflict.read_members` needs. After the claim what
+    :meth:`GangClaim.fence` needs, two for each of its hosts, or two for all, and while others of
+    the group are placed what :func:`claim_conflict.read_members` needs. After the claim what
     :func:`overbooking.to_leave` needs.
 
     :param positions: of the HostStates that are candidates
