@@ -157,7 +157,7 @@ def installed(rows: NovaRows) -> Iterator[None]:
 
     now = datetime.datetime.fromisoformat(NOW)
     with (
-        mock.patch.object(timeutils, "utcnow", return_value=now),
+        mock.patch.object(timeutils, "utcnow", lambda *_: now),
         mock.patch.object(databases, "api_rows", lambda _context, query: rows.rows(query)),
         mock.patch.object(databases, "cell_rows", lambda _context, query: rows.rows(query)),
         mock.patch.object(databases, "read_cells", read_cells),

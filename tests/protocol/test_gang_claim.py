@@ -135,6 +135,18 @@ def test_a_claim_that_differs_from_the_held_one_on_one_instance_is_not_taken_for
     assert cloud.held == {"a": ["x"], "b": ["z"]}
 
 
+def test_other_amounts_of_the_same_providers_are_another_place(cloud, gang):
+    larger = ClaimedPlace(0, {"allocations": {"x": {"resources": {"VCPU": 2}}}})
+    gang.claim({"a": place("x")})
+    assert gang.holds({"a": place("x")})
+    assert not gang.holds({"a": larger})
+    # The answer to a larger claim is lost, and others have replaced the allocations since.
+    cloud.adapter.fates = ["lost"]
+    cloud.put("a", on("x"))
+    assert gang.claim({"a": larger}).answer is not Answer.DONE
+    assert not gang.is_held
+
+
 def test_each_consumer_is_sent_with_its_own_generation(cloud, gang):
     gang.claim({"a": place("x")})
     gang.claim({"a": place("x"), "b": place("y")})
