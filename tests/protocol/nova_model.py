@@ -368,8 +368,7 @@ def installed(folder: Path) -> Iterator[Callable[[], NovaModel]]:
                 (landed_record, "follow"),
                 (loaded_topology.watch, "start"),
             ):
-                # No mock, which would keep all that it is called with.
-                patches.enter_context(mock.patch.object(module, name, lambda *_: None))
+                patches.enter_context(mock.patch.object(module, name, _nothing))
             # Here no time passes while others come.
             patches.enter_context(mock.patch.object(overbooking, "SHORT", 0.0))
             # Nova waits for a drawn time before it sends a claim again.
@@ -385,3 +384,7 @@ def installed(folder: Path) -> Iterator[Callable[[], NovaModel]]:
         for name, group in options:
             CONF.clear_override(name, group)
         CONF.clear()
+
+
+def _nothing(*_: Any) -> None:
+    """Do nothing. A mock would keep all that it is called with."""

@@ -155,9 +155,11 @@ def installed(rows: NovaRows) -> Iterator[None]:
         with request_deadline.charged(READS):
             return read()
 
-    now = datetime.datetime.fromisoformat(NOW)
+    def utcnow(*_: Any) -> datetime.datetime:
+        return datetime.datetime.fromisoformat(NOW)
+
     with (
-        mock.patch.object(timeutils, "utcnow", lambda *_: now),
+        mock.patch.object(timeutils, "utcnow", utcnow),
         mock.patch.object(databases, "api_rows", lambda _context, query: rows.rows(query)),
         mock.patch.object(databases, "cell_rows", lambda _context, query: rows.rows(query)),
         mock.patch.object(databases, "read_cells", read_cells),

@@ -8,7 +8,7 @@ import nova.conf
 import pytest
 
 from hpc_sched import conf
-from hpc_sched.nova_glue.claim import gang_claim
+from hpc_sched.nova_glue.claim import gang_claim, repair
 from hpc_sched.nova_glue.claim.gang_claim import GangClaim
 from hpc_sched.nova_glue.claim.ledger import ClaimedPlace
 from hpc_sched.nova_glue.io.allocations import Answer, Owner
@@ -266,11 +266,11 @@ def test_the_last_look_finds_usage_without_a_consumer_beside_others_claims(cloud
     assert cloud.placement.unlisted == []
 
 
-@pytest.mark.parametrize("fate", ["conflict", "lost"])
-def test_a_repair_that_is_not_made_is_made_again(cloud, gang, fate):
+@pytest.mark.parametrize("fates", [["conflict"], ["lost"], ["conflict"] * repair.CHANGES])
+def test_a_repair_that_is_not_made_is_made_again(cloud, gang, fates):
     gang.claim({"a": place("x")})
     cloud.nova_claims("a", "y")
-    cloud.adapter.fates = [fate]
+    cloud.adapter.fates = list(fates)
     gang.settle("a", on("y"))
     gang.clean(never)
     assert cloud.held == {"a": ["y"]}
