@@ -241,13 +241,18 @@ def test_a_fence_keeps_what_is_held(cloud, gang):
     assert cloud.late(lost) == 409
 
 
-def test_a_late_claim_of_a_vm_of_which_nothing_is_known_is_not_forgotten(cloud, gang):
+def made_after_nova_has_claimed(cloud: Cloud, gang: GangClaim) -> None:
+    """Have a claim made late: Nova has claimed the instance, and that claim is gone again."""
     cloud.adapter.fates = ["lost"]
     gang.claim({"a": place("x")})
     cloud.nova_claims("a", "x")
     gang.settle("a", on("x"))
     cloud.put("a", {})
     assert cloud.late(0) == 204
+
+
+def test_a_late_claim_of_a_vm_of_which_nothing_is_known_is_not_forgotten(cloud, gang):
+    made_after_nova_has_claimed(cloud, gang)
     gang.clean(lambda _: None, is_last=True)
     assert gang.unsettled == ["a"]
     gang.clean(lambda _: True, is_last=True)
@@ -384,12 +389,7 @@ def test_what_a_late_claim_gives_to_an_instance_that_nova_had_placed_goes_only_i
     cloud, gang, is_deleted
 ):
     """The one VM of a request is deleted before its late claim comes; or it was unshelved."""
-    cloud.adapter.fates = ["lost"]
-    gang.claim({"a": place("x")})
-    cloud.nova_claims("a", "x")
-    gang.settle("a", on("x"))
-    cloud.put("a", {})
-    assert cloud.late(0) == 204
+    made_after_nova_has_claimed(cloud, gang)
     gang.clean(lambda _uuid: is_deleted)
     assert cloud.held == ({} if is_deleted else {"a": ["x"]})
 
