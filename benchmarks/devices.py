@@ -109,7 +109,7 @@ def _place(hosts: Any, count: int, wanted: dict[str, Any]) -> dict[str, Any]:
     from nova.scheduler.client import report
 
     from hpc_sched.nova_glue.io import circuit_breaker
-    from hpc_sched.nova_glue.room.host_rooms import HostRooms
+    from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
     from tests.functional.device_hosts import counted_claims, device_request
     from tests.functional.faults import is_read
 

@@ -12,12 +12,12 @@ from nova.scheduler import utils as scheduler_utils
 
 from hpc_sched import conf, exceptions
 from hpc_sched.core.plan.result import Refusal
-from hpc_sched.nova_glue import configured_plugins, request_spec
+from hpc_sched.nova_glue import configured_plugins, served_requests, shadow
+from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.nova_glue.io import databases, loaded_topology
+from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.record import decision_record
-from hpc_sched.nova_glue.request import served_requests, shadow
-from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
 
@@ -30,7 +30,7 @@ class GroupFilter(filters.BaseHostFilter):
     Requests without a group, and rebuilds, pass unchanged. An error in hpc_sched is logged with
     its traceback; then all hosts pass, or none if a new VM has a guarantee. A move is never
     refused because something cannot be read. In shadow mode all hosts pass, see
-    :mod:`hpc_sched.nova_glue.request.shadow`.
+    :mod:`hpc_sched.nova_glue.shadow`.
 
     One object serves all requests from many threads and has no state of any request.
     """

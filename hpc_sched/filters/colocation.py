@@ -7,8 +7,8 @@ from nova import objects
 from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array
 from hpc_sched.filters.base import GroupFilter, States, select
-from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.nova_glue import served_requests
+from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
 
 
 class ColocationFilter(GroupFilter):

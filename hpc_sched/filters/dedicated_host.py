@@ -8,8 +8,8 @@ from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array
 from hpc_sched.filters.base import States
 from hpc_sched.filters.colocation import ColocationFilter
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
 
 
 class HPCDedicatedHostFilter(ColocationFilter):

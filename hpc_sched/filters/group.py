@@ -10,11 +10,13 @@ from oslo_log import log as logging
 from hpc_sched import exceptions
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.filters.base import GroupFilter, States, check_members, refused, select
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue import served_requests
+from hpc_sched.nova_glue.claim import gang_claiming
+from hpc_sched.nova_glue.decide import final_size
+from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances import group_members
 from hpc_sched.nova_glue.record import decision_record
-from hpc_sched.nova_glue.request import final_size, gang_claiming, served_requests
-from hpc_sched.nova_glue.request.group_state import GroupState
 
 LOG = logging.getLogger(__name__)
 

@@ -9,9 +9,8 @@ from nova import objects
 from hpc_sched.core.plan.result import Refusal
 from hpc_sched.core.processor_choice import choose_processor
 from hpc_sched.filters.base import GroupFilter, States, check_members, refused, select
-from hpc_sched.nova_glue import configured_plugins
-from hpc_sched.nova_glue.request import served_requests
-from hpc_sched.nova_glue.room import host_processors
+from hpc_sched.nova_glue import configured_plugins, served_requests
+from hpc_sched.nova_glue.read.room import host_processors
 
 
 class HPCHomogeneityFilter(GroupFilter):

@@ -7,8 +7,8 @@ from nova import objects
 from hpc_sched import exceptions
 from hpc_sched.filters.base import States
 from hpc_sched.filters.colocation import ColocationFilter
-from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.room import cache_limits
+from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
+from hpc_sched.nova_glue.read.room import cache_limits
 
 
 class HPCInterferenceFilter(ColocationFilter):

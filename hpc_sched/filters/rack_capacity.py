@@ -11,8 +11,8 @@ from nova import objects
 from hpc_sched.core.plan.pruning import hosts_with_spares
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.filters.base import GroupFilter, States, check_members, refused, select
+from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.record import decision_record
-from hpc_sched.nova_glue.request import served_requests
 
 CONF = nova.conf.CONF
 

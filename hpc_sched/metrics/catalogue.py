@@ -18,7 +18,7 @@ ANSWERS = ("planned", "no_plan", "refused")
 MODES = (ACTIVE, SHADOW)
 API_DATABASE, CELL, PLACEMENT, OTHER = "api_database", "cell", "placement", "other"
 SOURCES = (API_DATABASE, CELL, PLACEMENT, OTHER)
-# Reasons as hpc_sched.nova_glue.room.shunned_hosts has them.
+# Reasons as hpc_sched.nova_glue.read.room.shunned_hosts has them.
 SHUNNED_BY_NOVA = ("failed builds (BuildFailureWeigher)", "another cell (CrossCellWeigher)")
 HELD, NOT_HELD = "held", "not_held"
 

@@ -15,11 +15,11 @@ from nova.scheduler import utils as scheduler_utils
 from hpc_sched import conf
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.nova_glue import served_requests, shadow
+from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.record import decision_record
-from hpc_sched.nova_glue.request import served_requests, shadow
-from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
 
@@ -99,7 +99,7 @@ class GroupWeigher(weights.BaseHostWeigher):
         without a group.
 
         Reads the databases when the request is first seen, see
-        :func:`hpc_sched.nova_glue.instances.group_members.read`.
+        :func:`hpc_sched.nova_glue.read.instances.group_members.read`.
         """
         _weighing.hosts, _weighing.claimed = [], None
         if conf.is_shadow(CONF):

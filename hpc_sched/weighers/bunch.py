@@ -6,7 +6,7 @@ import numpy as np
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.classic import listing_1
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.nova_glue.request.group_state import GroupState
+from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.weighers.base import TopologyWeigher
 
 CONF = nova.conf.CONF

@@ -2,7 +2,7 @@
 
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan
-from hpc_sched.nova_glue.request.group_state import GroupState
+from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.weighers.base import TopologyWeigher
 
 

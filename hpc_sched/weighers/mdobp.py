@@ -10,10 +10,9 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.sharing import mdobp
 from hpc_sched.enabled_plugins import MDOBP_LEAVES
-from hpc_sched.nova_glue import configured_plugins
-from hpc_sched.nova_glue.request import served_requests
-from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.nova_glue.room import cache_limits
+from hpc_sched.nova_glue import configured_plugins, served_requests
+from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue.read.room import cache_limits
 from hpc_sched.weighers.base import GroupWeigher, dense_ranks, host_keys
 
 # Weights are not normalised. With the default multiplier of 180 a step is 9, more than the sum

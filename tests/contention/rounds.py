@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hpc_sched.nova_glue.request import claim_followup
+from hpc_sched.nova_glue.claim import claim_followup
 from tests.contention import placement_rows, timeline, verification
 from tests.contention.bursts import Burst, Outcome
 from tests.contention.cloud import Cloud

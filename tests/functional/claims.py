@@ -19,7 +19,7 @@ from oslo_messaging import ExpectedException
 from oslo_utils import uuidutils
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from hpc_sched.nova_glue.request import claim_followup
+from hpc_sched.nova_glue.claim import claim_followup
 from tests.functional import build_requests, host_rows, nova_objects, provider_rows
 from tests.functional.faults import wait_until
 from tests.functional.nova_objects import MEMORY_MB, VCPUS

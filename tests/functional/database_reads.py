@@ -12,17 +12,17 @@ from nova import context as nova_context
 from nova import objects
 
 from hpc_sched.core.sharing.cache_interference import Application
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances import (
+from hpc_sched.nova_glue.io import aggregates_driver, databases
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances import (
     group_members,
     host_instances,
     instance_applications,
     member_records,
     request_instances,
 )
-from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
-from hpc_sched.nova_glue.io import aggregates_driver, databases
-from hpc_sched.nova_glue.room import host_processors, host_state_room
+from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
+from hpc_sched.nova_glue.read.room import host_processors, host_state_room
 from hpc_sched.status.checks import app_classes
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from tests.functional.claims import request

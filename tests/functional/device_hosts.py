@@ -21,7 +21,7 @@ from nova.virt import hardware
 from oslo_utils import uuidutils
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from hpc_sched.nova_glue.room import compared_hosts
+from hpc_sched.nova_glue.read.room import compared_hosts
 from tests.functional import host_rows, nova_objects
 from tests.functional.claims import ClaimsOnly
 from tests.functional.clouds import sample_options

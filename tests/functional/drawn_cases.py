@@ -13,8 +13,8 @@ from hpc_sched.core.capacity import host_capacity
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Application, InterferenceIndex, Limits
-from hpc_sched.nova_glue.instances.host_instances import HostInstances
-from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
+from hpc_sched.nova_glue.read.instances.host_instances import HostInstances
+from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
 from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
 from hpc_sched.sim.jobs.job import Job

@@ -24,8 +24,8 @@ from oslo_db.sqlalchemy import enginefacade
 
 from hpc_sched import clock
 from hpc_sched.demo.nova_cloud import NovaCloud
-from hpc_sched.nova_glue.instances import colocated_instances, instance_applications
 from hpc_sched.nova_glue.io import circuit_breaker, databases
+from hpc_sched.nova_glue.read.instances import colocated_instances, instance_applications
 from tests.functional.statements import Statement, each
 from tests.turned_clock import TurnedClock, turned
 

@@ -11,7 +11,7 @@ from oslo_utils import uuidutils
 
 from hpc_sched import clock
 from hpc_sched.demo.nova_cloud import NovaCloud
-from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.nova_glue import served_requests
 from tests.functional import faults, provider_rows, rows
 from tests.functional.claims import VCPUS, ClaimsOnly, claims_on, hosts_of, request
 from tests.functional.clouds import sample_options, sharing_options

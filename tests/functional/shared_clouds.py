@@ -19,7 +19,7 @@ from nova import context as nova_context
 
 from hpc_sched import conf
 from hpc_sched.demo.nova_cloud import read_options
-from hpc_sched.nova_glue.request import claim_followup
+from hpc_sched.nova_glue.claim import claim_followup
 from tests.functional import cloud_state, faults
 from tests.functional.clouds import SAMPLE_CONF
 from tests.functional.request_log import RequestLog

@@ -22,17 +22,14 @@ from hpc_sched.filters.base import GroupFilter
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue.instances import (
-    colocated_instances,
-    group_members,
-    request_instances,
-)
-from hpc_sched.nova_glue.instances.host_instances import HostInstances
-from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
+from hpc_sched.nova_glue import served_requests
+from hpc_sched.nova_glue.claim import claim_followup
 from hpc_sched.nova_glue.io import allocations, loaded_topology, placement
 from hpc_sched.nova_glue.io.allocations import Answer, Written
+from hpc_sched.nova_glue.read.instances import colocated_instances, group_members, request_instances
+from hpc_sched.nova_glue.read.instances.host_instances import HostInstances
+from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.record import landed_record
-from hpc_sched.nova_glue.request import claim_followup, served_requests
 
 CONF = nova.conf.CONF
 

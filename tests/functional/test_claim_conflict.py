@@ -19,15 +19,16 @@ from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.filters import rack_capacity
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue.claim.gang_claim import GangClaim
-from hpc_sched.nova_glue.claim.ledger import ClaimedPlace, Holding
-from hpc_sched.nova_glue.instances import group_members, request_instances
-from hpc_sched.nova_glue.instances.group_members import GroupMembership
+from hpc_sched.nova_glue import served_requests
+from hpc_sched.nova_glue.claim import claim_conflict, gang_claiming
+from hpc_sched.nova_glue.claim.group_turns import GroupTurn
+from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
+from hpc_sched.nova_glue.claim.transaction.ledger import ClaimedPlace, Holding
+from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Owner, Written
-from hpc_sched.nova_glue.request import claim_conflict, gang_claiming, served_requests
-from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.nova_glue.request.group_turns import GroupTurn
+from hpc_sched.nova_glue.read.instances import group_members, request_instances
+from hpc_sched.nova_glue.read.instances.group_members import GroupMembership
 from tests.functional.pods import hosts_below, names, states_of
 from tests.functional.states import States, claims_succeed, offered, run, spec, wishing
 

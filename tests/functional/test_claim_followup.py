@@ -6,12 +6,13 @@ import pytest
 from nova import objects
 from oslo_utils import uuidutils
 
-from hpc_sched.nova_glue.claim.gang_claim import GangClaim
-from hpc_sched.nova_glue.claim.ledger import ClaimedPlace
+from hpc_sched.nova_glue import served_requests
+from hpc_sched.nova_glue.claim import claim_followup
+from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
+from hpc_sched.nova_glue.claim.transaction.ledger import ClaimedPlace
+from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Owner, Written
-from hpc_sched.nova_glue.request import claim_followup, served_requests
-from hpc_sched.nova_glue.request.group_state import GroupState
 from tests.functional.pods import states_of
 from tests.functional.states import spec
 

@@ -8,7 +8,7 @@ import pytest
 from nova.scheduler.client import report
 from oslo_utils import uuidutils
 
-from hpc_sched.nova_glue.room import compared_hosts
+from hpc_sched.nova_glue.read.room import compared_hosts
 from tests.functional import nova_objects, outcomes
 from tests.functional.claims import ClaimsOnly
 from tests.functional.cloud_kinds import EMPTY

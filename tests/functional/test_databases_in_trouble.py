@@ -15,7 +15,7 @@ from nova.db.main import models as main_models
 
 from hpc_sched.demo import nova_cloud  # noqa: F401 - first of all Nova: it chooses threads
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue.instances import colocated_instances, group_members
+from hpc_sched.nova_glue.read.instances import colocated_instances, group_members
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import population, population_rows, servers, states
 from tests.functional.claims import request

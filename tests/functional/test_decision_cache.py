@@ -15,7 +15,7 @@ import numpy as np
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan
-from hpc_sched.nova_glue.request.decision_cache import DecisionCache
+from hpc_sched.nova_glue.decide.decision_cache import DecisionCache
 from hpc_sched.topology import Topology
 
 FABRIC = Topology.from_tree({"core": {"leaf1": ["a", "b", "c"], "leaf2": ["d", "e"]}})

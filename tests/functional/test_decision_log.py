@@ -12,8 +12,8 @@ from nova import context
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.io import decision_log
+from hpc_sched.nova_glue.read.instances import group_members
 from hpc_sched.nova_glue.record import decision_record
 from hpc_sched.weighers.bunch import BunchWeigher
 from hpc_sched.weighers.hop_byte import HopByteWeigher

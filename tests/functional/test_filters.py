@@ -14,11 +14,11 @@ from oslo_utils.fixture import uuidsentinel as uuids
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances import group_members
 from hpc_sched.nova_glue.record import decision_record
-from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import (
     FABRIC,

@@ -7,7 +7,7 @@ import pytest
 from nova import exception
 
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.read.instances import group_members
 from hpc_sched.snapshot import group_fit, request_builder
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.request_builder import GroupQuery

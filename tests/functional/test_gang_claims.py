@@ -17,9 +17,9 @@ from oslo_utils import uuidutils
 from hpc_sched import exceptions
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue.claim import gang_claim
+from hpc_sched.nova_glue.claim import claim_followup, gang_claiming
+from hpc_sched.nova_glue.claim.transaction import gang_claim
 from hpc_sched.nova_glue.io import allocations
-from hpc_sched.nova_glue.request import claim_followup, gang_claiming
 from tests.functional.cloud_kinds import FOUR_BY_EIGHT
 from tests.functional.clouds import four_by_eight, leaves_used
 from tests.functional.faults import wait_until

@@ -21,13 +21,13 @@ from hpc_sched.core import extra_spec_names, server_group_policy
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances import group_members
-from hpc_sched.nova_glue.instances.claim_observer import GroupClaims
+from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances import group_members
+from hpc_sched.nova_glue.read.nova_claims import GroupClaims
+from hpc_sched.nova_glue.read.room import host_state_room
 from hpc_sched.nova_glue.record import landed_record
-from hpc_sched.nova_glue.request import served_requests
-from hpc_sched.nova_glue.room import host_state_room
 from hpc_sched.weighers import bunch
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.clouds import four_by_eight, write_topology

@@ -9,7 +9,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.nova_glue import served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import (
     FABRIC,

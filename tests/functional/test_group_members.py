@@ -5,12 +5,12 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances import group_members, in_flight_instances, member_records
-from hpc_sched.nova_glue.instances.group_members import GroupMembership
-from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult
-from hpc_sched.nova_glue.instances.member_records import ApiMember, CellMember
 from hpc_sched.nova_glue.io import databases
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances import group_members, in_flight_instances, member_records
+from hpc_sched.nova_glue.read.instances.group_members import GroupMembership
+from hpc_sched.nova_glue.read.instances.in_flight_instances import LookupResult
+from hpc_sched.nova_glue.read.instances.member_records import ApiMember, CellMember
 from tests.functional.states import spec
 
 pytestmark = pytest.mark.usefixtures("two_pods")

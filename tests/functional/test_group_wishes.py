@@ -5,9 +5,9 @@ import pytest
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue.instances import group_members
-from hpc_sched.nova_glue.request import served_requests
-from hpc_sched.nova_glue.room import host_state_room
+from hpc_sched.nova_glue import served_requests
+from hpc_sched.nova_glue.read.instances import group_members
+from hpc_sched.nova_glue.read.room import host_state_room
 from tests.functional.pods import (
     FABRIC,
     NAMES,

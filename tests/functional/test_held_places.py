@@ -11,9 +11,9 @@ import pytest
 from nova import objects
 
 from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.io import placement
 from hpc_sched.nova_glue.io.placement import ProviderStocks, Stock
-from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import states
 from tests.functional.pods import states_of

@@ -20,8 +20,8 @@ from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.extra_specs import HPCSpecs
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances import group_members
 from tests.functional.cloud_kinds import MOVES, TWO_BY_FOUR
 from tests.functional.shared_clouds import cloud_mark
 from tests.functional.tested_cloud import TestedCloud

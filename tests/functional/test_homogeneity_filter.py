@@ -6,9 +6,9 @@ from nova import objects
 
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
+from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.io import loaded_topology
-from hpc_sched.nova_glue.request import served_requests
-from hpc_sched.nova_glue.room import host_processors
+from hpc_sched.nova_glue.read.room import host_processors
 from tests.functional.pods import (
     FABRIC,
     cpu,

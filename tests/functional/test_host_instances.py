@@ -13,12 +13,12 @@ from oslo_utils import timeutils
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.core.sharing.cache_interference import Application
-from hpc_sched.nova_glue.instances import (
+from hpc_sched.nova_glue.io import databases
+from hpc_sched.nova_glue.read.instances import (
     colocated_instances,
     instance_applications,
     member_records,
 )
-from hpc_sched.nova_glue.io import databases
 from tests.counted_calls import calls_of
 from tests.functional import faults, rows
 from tests.functional.claims import claims_on, request

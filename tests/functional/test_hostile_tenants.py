@@ -13,7 +13,7 @@ import pytest
 from nova.tests.functional.api import client
 
 from hpc_sched.core import group_request
-from hpc_sched.nova_glue.instances import group_members, member_records
+from hpc_sched.nova_glue.read.instances import group_members, member_records
 from tests.functional.shared_clouds import CloudKind, cloud_mark
 from tests.functional.states import ours, read_decisions, wishing
 from tests.functional.test_tenant_texts import LEAVES, SECRET, TREE

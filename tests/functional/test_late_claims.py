@@ -25,9 +25,9 @@ from placement.handlers import allocation as handler
 from placement.handlers import util as handler_util
 from placement.objects import consumer
 
+from hpc_sched.nova_glue.claim import claim_followup
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer
-from hpc_sched.nova_glue.request import claim_followup
 from tests.functional import nova_objects, outcomes, provider_rows
 from tests.functional.claims import ClaimsOnly, hosts_of
 from tests.functional.cloud_kinds import EMPTY

@@ -14,11 +14,11 @@ from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.metrics.catalogue import Metric
+from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.exporter import decision_counts, state_gauges, worker
 from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology, request_deadline
 from hpc_sched.nova_glue.io.request_deadline import RequestDeadline
-from hpc_sched.nova_glue.request import served_requests
-from hpc_sched.nova_glue.room import shunned_hosts
+from hpc_sched.nova_glue.read.room import shunned_hosts
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import faults
 from tests.functional.pods import add_island, states_of

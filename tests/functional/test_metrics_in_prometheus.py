@@ -25,7 +25,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.nova_glue.io import allocations
-from hpc_sched.nova_glue.room import shunned_hosts
+from hpc_sched.nova_glue.read.room import shunned_hosts
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests import test_metric_alerts
 from tests.functional.pods import states_of

@@ -8,9 +8,9 @@ from nova.scheduler.client import report
 
 from hpc_sched.nova_glue.io import placement
 from hpc_sched.nova_glue.io.placement import ProviderStocks, Stock
-from hpc_sched.nova_glue.room import compared_hosts
-from hpc_sched.nova_glue.room.allocation_candidates import AllocationCandidates
-from hpc_sched.nova_glue.room.placement_amounts import PlacementAmounts
+from hpc_sched.nova_glue.read.room import compared_hosts
+from hpc_sched.nova_glue.read.room.allocation_candidates import AllocationCandidates
+from hpc_sched.nova_glue.read.room.placement_amounts import PlacementAmounts
 from tests.functional import faults
 from tests.functional.pods import states_of
 from tests.functional.states import States, host_state

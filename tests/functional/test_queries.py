@@ -7,7 +7,7 @@ from contextvars import ContextVar
 import pytest
 from nova.scheduler.client import report
 
-from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.read.instances import group_members
 from tests.functional.cloud_kinds import FOUR_BY_EIGHT, MDOBP
 from tests.functional.shared_clouds import cloud_mark
 from tests.functional.statements import collected

@@ -11,9 +11,9 @@ from hpc_sched.filters import rack_capacity
 from hpc_sched.filters.base import GroupFilter
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
+from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Written
-from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import states
 from tests.functional.pods import (

@@ -17,9 +17,9 @@ import nova.conf
 import pytest
 
 from hpc_sched.core.decision_entry import LoggedPlan
+from hpc_sched.nova_glue import served_requests
+from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.nova_glue.record import decision_record, logged_input
-from hpc_sched.nova_glue.request import served_requests
-from hpc_sched.nova_glue.request.group_state import GroupState
 from tests.counted_calls import calls_of
 from tests.functional.states import (
     configured,

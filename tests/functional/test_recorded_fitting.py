@@ -25,10 +25,10 @@ from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_devices
 from hpc_sched.core.room.provider_tree import Provider, ProviderInventory
 from hpc_sched.core.room.recorded_devices import RecordedDevices
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.room import recorded_fitting
-from hpc_sched.nova_glue.room.host_rooms import HostRooms
-from hpc_sched.nova_glue.room.nova_fitting import NovaFitting
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.room import recorded_fitting
+from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
+from hpc_sched.nova_glue.read.room.nova_fitting import NovaFitting
 from hpc_sched.snapshot import group_fit, request_builder
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Flavor, Hypervisor, Snapshot

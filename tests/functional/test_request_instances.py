@@ -7,8 +7,8 @@ from nova import context as nova_context
 from nova import objects
 from oslo_utils import timeutils, uuidutils
 
-from hpc_sched.nova_glue.instances import request_instances
 from hpc_sched.nova_glue.io import databases
+from hpc_sched.nova_glue.read.instances import request_instances
 from tests.functional import build_requests
 from tests.functional.cloud_kinds import EMPTY
 from tests.functional.shared_clouds import cloud_mark

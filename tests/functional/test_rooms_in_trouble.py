@@ -12,7 +12,7 @@ from nova.scheduler.client import report
 from oslo_utils import uuidutils
 
 from hpc_sched.nova_glue.claim import claim_conditions
-from hpc_sched.nova_glue.room import compared_hosts
+from hpc_sched.nova_glue.read.room import compared_hosts
 from tests.functional import faults
 from tests.functional.claims import hosts_of
 from tests.functional.cloud_kinds import EMPTY

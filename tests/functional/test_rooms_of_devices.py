@@ -14,9 +14,9 @@ from nova.pci import request as pci_request
 from hpc_sched.core.hopbyte import hop_bytes
 from hpc_sched.core.plan import plan
 from hpc_sched.core.plan.result import Plan
-from hpc_sched.nova_glue.claim import ledger
+from hpc_sched.nova_glue.claim import claim_followup
+from hpc_sched.nova_glue.claim.transaction import ledger
 from hpc_sched.nova_glue.io import allocations, loaded_topology
-from hpc_sched.nova_glue.request import claim_followup
 from tests.functional.claims import hosts_of
 from tests.functional.cloud_kinds import EMPTY
 from tests.functional.device_hosts import (

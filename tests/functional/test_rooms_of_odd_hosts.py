@@ -11,7 +11,7 @@ from nova import exception
 from nova.scheduler.client import report
 from oslo_utils import uuidutils
 
-from hpc_sched.nova_glue.instances import in_flight_instances
+from hpc_sched.nova_glue.read.instances import in_flight_instances
 from tests.functional import faults
 from tests.functional.claims import hosts_of
 from tests.functional.cloud_kinds import EMPTY

@@ -16,8 +16,8 @@ import hpc_sched
 from hpc_sched import conf, digests
 from hpc_sched.core.sharing.interference_file import read_index
 from hpc_sched.filters.interference import HPCInterferenceFilter
-from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.io import loaded_topology, scheduler_digests
+from hpc_sched.nova_glue.read.instances import group_members
 from hpc_sched.nova_glue.record import landed_record
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.clouds import ROOT

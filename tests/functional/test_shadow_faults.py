@@ -19,11 +19,11 @@ from oslo_utils import uuidutils
 
 from hpc_sched import exceptions
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue import served_requests
+from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.nova_glue.io import decision_log, loaded_topology
+from hpc_sched.nova_glue.read.instances import group_members
 from hpc_sched.nova_glue.record import decision_record
-from hpc_sched.nova_glue.request import served_requests
-from hpc_sched.nova_glue.request.group_state import GroupState
 from tests.functional import faults
 from tests.functional.cloud_kinds import EMPTY
 from tests.functional.clouds import write_topology

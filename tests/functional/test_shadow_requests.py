@@ -12,11 +12,11 @@ import pytest
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
 from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.nova_glue import shadow
 from hpc_sched.nova_glue.claim import claim_conditions
+from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.nova_glue.io import periodic_thread
 from hpc_sched.nova_glue.record import landed_record
-from hpc_sched.nova_glue.request import shadow
-from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.weighers.bunch import BunchWeigher
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from hpc_sched.weighers.mdobp import MDOBPWeigher

@@ -25,11 +25,11 @@ from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue.instances import colocated_instances
-from hpc_sched.nova_glue.instances.host_instances import HostInstances
-from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
+from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.io import watched_file
-from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.nova_glue.read.instances import colocated_instances
+from hpc_sched.nova_glue.read.instances.host_instances import HostInstances
+from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from hpc_sched.weighers.mdobp import MDOBPWeigher
 from tests.functional.pods import names, states_of
@@ -336,7 +336,7 @@ def test_what_cannot_be_read_of_an_application_is_refused_with_its_reason(
 ):
     databases_say(monkeypatch)
     monkeypatch.setattr(
-        "hpc_sched.nova_glue.instances.group_members.is_placed", lambda _uuid: False
+        "hpc_sched.nova_glue.read.instances.group_members.is_placed", lambda _uuid: False
     )
     for group in (None, "group"):
         request = spec(group=group, vcpus=1, extra_specs=wishing(**said))

@@ -6,7 +6,7 @@ from nova import objects
 from nova.scheduler import weights
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from hpc_sched.nova_glue.room import shunned_hosts
+from hpc_sched.nova_glue.read.room import shunned_hosts
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import states_of
 from tests.functional.states import FILTERS, States, ours, queue_of, schedule, spec

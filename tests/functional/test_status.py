@@ -15,8 +15,8 @@ from oslo_config import cfg
 from oslo_upgradecheck.upgradecheck import Code
 
 from hpc_sched import conf
-from hpc_sched.nova_glue.instances import instance_applications
 from hpc_sched.nova_glue.io import databases
+from hpc_sched.nova_glue.read.instances import instance_applications
 from hpc_sched.status import inspected_cloud as cloud_module
 from hpc_sched.status import upgrade_check
 from hpc_sched.status.checks import (

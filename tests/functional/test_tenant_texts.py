@@ -34,11 +34,11 @@ from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances import colocated_instances, group_members
-from hpc_sched.nova_glue.instances.host_instances import HostInstances
-from hpc_sched.nova_glue.request import served_requests
-from hpc_sched.nova_glue.room import host_state_room
+from hpc_sched.nova_glue import served_requests
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances import colocated_instances, group_members
+from hpc_sched.nova_glue.read.instances.host_instances import HostInstances
+from hpc_sched.nova_glue.read.room import host_state_room
 from tests.functional.clouds import ROOT
 from tests.functional.states import (
     States,

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from nova.scheduler.filters import compute_filter
 
-from hpc_sched.nova_glue.request import claim_followup
+from hpc_sched.nova_glue.claim import claim_followup
 from tests.functional.faults import wait_until
 from tests.functional.placement_state import held
 from tests.functional.shared_clouds import CloudKind, cloud_mark

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from nova.scheduler import weights
 
-from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.nova_glue import served_requests
 from tests.functional.states import (
     configured,
     databases_say,

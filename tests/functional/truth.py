@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances import group_members
 
 
 @contextmanager

@@ -22,18 +22,14 @@ import hpc_sched
 from hpc_sched import conf
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.filters import all_filters
-from hpc_sched.nova_glue.instances import (
-    colocated_instances,
-    group_members,
-    request_instances,
-)
-from hpc_sched.nova_glue.instances.host_instances import HostInstances
-from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
+from hpc_sched.nova_glue.claim import claim_followup
 from hpc_sched.nova_glue.io import allocations, loaded_topology, placement
 from hpc_sched.nova_glue.io.allocations import Answer, Written
+from hpc_sched.nova_glue.read.instances import colocated_instances, group_members, request_instances
+from hpc_sched.nova_glue.read.instances.host_instances import HostInstances
+from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
+from hpc_sched.nova_glue.read.room import host_processors, host_state_room
 from hpc_sched.nova_glue.record import landed_record
-from hpc_sched.nova_glue.request import claim_followup
-from hpc_sched.nova_glue.room import host_processors, host_state_room
 from hpc_sched.weighers import all_weighers
 from tests.functional import states
 from tests.golden import trees

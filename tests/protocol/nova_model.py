@@ -31,10 +31,10 @@ from nova.scheduler.client import report
 from oslo_versionedobjects.fields import CoercedCollectionMixin
 
 from hpc_sched import clock, conf
+from hpc_sched.nova_glue.claim import claim_followup, group_turns, overbooking
 from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.nova_glue.read.room import compared_hosts
 from hpc_sched.nova_glue.record import landed_record
-from hpc_sched.nova_glue.request import claim_followup, group_turns, overbooking
-from hpc_sched.nova_glue.room import compared_hosts
 from tests.functional.trees import write_tree
 from tests.protocol import nova_rows
 from tests.protocol.actors import Call, Stage, StageClock

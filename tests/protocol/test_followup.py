@@ -7,9 +7,9 @@ from unittest import mock
 
 from nova import objects
 
-from hpc_sched.nova_glue.claim.gang_claim import GangClaim
+from hpc_sched.nova_glue.claim import claim_conflict, claim_followup
+from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
 from hpc_sched.nova_glue.io.allocations import Owner
-from hpc_sched.nova_glue.request import claim_conflict, claim_followup
 from tests.protocol.world import World, watched
 
 

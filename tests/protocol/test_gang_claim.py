@@ -8,9 +8,9 @@ import nova.conf
 import pytest
 
 from hpc_sched import conf
-from hpc_sched.nova_glue.claim import gang_claim, repair
-from hpc_sched.nova_glue.claim.gang_claim import GangClaim
-from hpc_sched.nova_glue.claim.ledger import ClaimedPlace
+from hpc_sched.nova_glue.claim.transaction import gang_claim, repair
+from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
+from hpc_sched.nova_glue.claim.transaction.ledger import ClaimedPlace
 from hpc_sched.nova_glue.io.allocations import Answer, Owner
 from tests.protocol.direct import DirectAdapter, connected
 from tests.protocol.placement_model import PlacementModel, Provider

@@ -26,9 +26,9 @@ from hpc_sched.core.decision_entry import (
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.metrics.counts import Series
-from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.io import loaded_topology, request_deadline
 from hpc_sched.nova_glue.io.request_clock import RequestClock
+from hpc_sched.nova_glue.read.instances import group_members
 from hpc_sched.snapshot.log import record_text
 from hpc_sched.snapshot.log.logged_decisions import entry_of
 from tests.protocol.nova_model import NovaModel

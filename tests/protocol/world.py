@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import nova.conf
 from nova import exception
 
-from hpc_sched.nova_glue.request import claim_followup
+from hpc_sched.nova_glue.claim import claim_followup
 from tests.protocol import calls_text
 from tests.protocol.actors import Actor, Call, Wait
 from tests.protocol.nova_model import HOSTS, LEAF_OF, VM, NovaModel, Scheduler, name_of, uuid_of

@@ -8,14 +8,14 @@ import nova.conf
 import pytest
 
 from hpc_sched import conf
-from hpc_sched.nova_glue.claim.gang_claim import GangClaim
-from hpc_sched.nova_glue.claim.ledger import ClaimedPlace, Holding
-from hpc_sched.nova_glue.instances import in_flight_instances
-from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult
+from hpc_sched.nova_glue.claim import group_turns
+from hpc_sched.nova_glue.claim.group_turns import GroupTurn
+from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
+from hpc_sched.nova_glue.claim.transaction.ledger import ClaimedPlace, Holding
 from hpc_sched.nova_glue.io import request_deadline
 from hpc_sched.nova_glue.io.allocations import Owner
-from hpc_sched.nova_glue.request import group_turns
-from hpc_sched.nova_glue.request.group_turns import GroupTurn
+from hpc_sched.nova_glue.read.instances import in_flight_instances
+from hpc_sched.nova_glue.read.instances.in_flight_instances import LookupResult
 from tests.turned_clock import TurnedClock
 
 CONF = nova.conf.CONF

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from hpc_sched import clock, exceptions
-from hpc_sched.nova_glue.instances.shared_read import SharedRead
+from hpc_sched.nova_glue.read.instances.shared_read import SharedRead
 from tests.turned_clock import TurnedClock
 
 pytestmark = pytest.mark.usefixtures("turned_clock")

@@ -74,7 +74,7 @@ def _nova() -> Any:
             from hpc_sched.nova_glue import service_setup
 
             service_setup.register_objects()
-            from hpc_sched.nova_glue.room import recorded_fitting
+            from hpc_sched.nova_glue.read.room import recorded_fitting
         except ImportError:
             return None
     return recorded_fitting

@@ -1,1 +1,1 @@
-"""Gang claims: the allocations of all VMs of a request, made in one transaction of Placement."""
+"""The third phase of a request: its plan is claimed in Placement, ahead of Nova's claims."""

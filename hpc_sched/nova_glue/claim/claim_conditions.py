@@ -12,7 +12,7 @@ from nova.scheduler import utils as scheduler_utils
 from hpc_sched import conf
 from hpc_sched.enabled_plugins import HOP_BYTE_WEIGHER, LARGEST_WEIGHTS, MULTIPLIERS
 from hpc_sched.nova_glue import configured_plugins
-from hpc_sched.nova_glue.room import shunned_hosts
+from hpc_sched.nova_glue.read.room import shunned_hosts
 
 CONF = nova.conf.CONF
 

@@ -33,18 +33,18 @@ from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.core.sharing.mdobp import DECIMALS
 from hpc_sched.metrics import catalogue, counts
+from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.nova_glue.exporter import decision_counts
 from hpc_sched.nova_glue.io import request_deadline, scheduler_digests
 from hpc_sched.nova_glue.io.decision_log import append
-from hpc_sched.nova_glue.record import logged_input
-from hpc_sched.nova_glue.record.followed_request import LoggedDecision
-from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.nova_glue.request_spec import (
+from hpc_sched.nova_glue.read.request_spec import (
     number_of,
     project_of,
     request_id_of,
     server_group_of,
 )
+from hpc_sched.nova_glue.record import logged_input
+from hpc_sched.nova_glue.record.followed_request import LoggedDecision
 from hpc_sched.topology import plurals
 
 CONF = nova.conf.CONF

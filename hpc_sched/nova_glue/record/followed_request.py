@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hpc_sched.core.decision_entry import LoggedPlan, LoggedRejection
-from hpc_sched.nova_glue.instances.claim_observer import ClaimObserver
+from hpc_sched.nova_glue.read.nova_claims import ClaimObserver
 from hpc_sched.topology.model import Topology
 
 

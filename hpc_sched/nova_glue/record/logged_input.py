@@ -9,8 +9,8 @@ from nova.scheduler import host_manager
 from hpc_sched.core.counterfactual.recording import LeftOut, RemovedHosts, logged_input
 from hpc_sched.core.decision_entry import LoggedInput
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.nova_glue.room import compared_hosts, host_state_room
+from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue.read.room import compared_hosts, host_state_room
 
 
 def of(state: GroupState, request: GroupRequest) -> LoggedInput | None:

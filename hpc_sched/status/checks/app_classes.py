@@ -15,8 +15,9 @@ from hpc_sched.core.extra_spec_names import NAMESPACE
 from hpc_sched.core.extra_specs import APP_CLASS, APP_NAME, CACHE_SCORE, PREFER, REQUIRE
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, GROUP_FILTER, INTERFERENCE_FILTER
-from hpc_sched.nova_glue import configured_plugins, request_spec
+from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.io import databases
+from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.status.finding import failure, good, shortened, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.topology import plurals

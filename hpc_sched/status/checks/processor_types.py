@@ -14,7 +14,7 @@ from hpc_sched.core.processors.processor_ranking import entries_of
 from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.io import databases
-from hpc_sched.nova_glue.room import host_processors
+from hpc_sched.nova_glue.read.room import host_processors
 from hpc_sched.status.checks.sharing import read_metadata
 from hpc_sched.status.finding import good, shortened, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud

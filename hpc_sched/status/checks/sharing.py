@@ -14,9 +14,9 @@ from hpc_sched.core.sharing.cache_interference import ALPHA, BETA, Limits, limit
 from hpc_sched.core.sharing.violations import DEDICATION, violations
 from hpc_sched.enabled_plugins import INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
-from hpc_sched.nova_glue.instances import host_instances, instance_applications
-from hpc_sched.nova_glue.instances.host_instances import HostInstances
-from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
+from hpc_sched.nova_glue.read.instances import host_instances, instance_applications
+from hpc_sched.nova_glue.read.instances.host_instances import HostInstances
+from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 from hpc_sched.status.finding import failure, good, shortened, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.topology import plurals

@@ -10,9 +10,9 @@ from nova import context as nova_context
 from oslo_utils import uuidutils
 from placement import db_api as placement_db
 
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances import group_members, host_instances
 from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances import group_members, host_instances
 from tests.functional import rules
 from tests.functional.claims import MEMORY_MB, VCPUS
 from tests.functional.soak import fabrics

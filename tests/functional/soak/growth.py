@@ -24,18 +24,17 @@ from hpc_sched.core.plan import problem, result
 from hpc_sched.core.processors import group_processors
 from hpc_sched.core.room import verified_rooms
 from hpc_sched.core.sharing import mdobp
-from hpc_sched.nova_glue import nova_release, request
-from hpc_sched.nova_glue.claim import gang_claim, ledger
-from hpc_sched.nova_glue.instances import (
+from hpc_sched.nova_glue import nova_release, request, served_requests
+from hpc_sched.nova_glue.claim import claim_followup
+from hpc_sched.nova_glue.claim.transaction import gang_claim, ledger
+from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology, request_deadline
+from hpc_sched.nova_glue.read.instances import (
     colocated_instances,
     group_members,
     host_instances,
     instance_applications,
 )
-from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology, request_deadline
-from hpc_sched.nova_glue.record import landed_record
-from hpc_sched.nova_glue.request import claim_followup, served_requests
-from hpc_sched.nova_glue.room import (
+from hpc_sched.nova_glue.read.room import (
     allocation_candidates,
     compared_hosts,
     host_processors,
@@ -43,6 +42,7 @@ from hpc_sched.nova_glue.room import (
     nova_fitting,
     placement_amounts,
 )
+from hpc_sched.nova_glue.record import landed_record
 
 
 def _classes_of(package: ModuleType) -> Iterator[type]:

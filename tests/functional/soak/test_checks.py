@@ -13,10 +13,9 @@ from hpc_sched.filters import group as group_filter
 from hpc_sched.filters.colocation import ColocationFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue import configured_plugins
-from hpc_sched.nova_glue.instances import instance_applications, member_records
+from hpc_sched.nova_glue import configured_plugins, served_requests
+from hpc_sched.nova_glue.read.instances import instance_applications, member_records
 from hpc_sched.nova_glue.record import decision_record
-from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.cloud_kinds import EMPTY
 from tests.functional.shared_clouds import cloud_mark

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from hpc_sched.nova_glue.instances import colocated_instances
-from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.nova_glue import served_requests
+from hpc_sched.nova_glue.read.instances import colocated_instances
 from tests.functional.cloud_kinds import EMPTY
 from tests.functional.shared_clouds import cloud_mark
 from tests.functional.soak import events

@@ -15,11 +15,11 @@ import numpy as np
 from hpc_sched import clock, exceptions
 from hpc_sched.core.decision_entry import TURNS
 from hpc_sched.core.server_group_policy import HARD_POLICIES
-from hpc_sched.nova_glue.claim.gang_claim import GangClaim
-from hpc_sched.nova_glue.instances import group_members
-from hpc_sched.nova_glue.instances.group_members import GroupMembership
+from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
+from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.nova_glue.io import request_deadline
-from hpc_sched.nova_glue.request.group_state import GroupState
+from hpc_sched.nova_glue.read.instances import group_members
+from hpc_sched.nova_glue.read.instances.group_members import GroupMembership
 
 # Looks at the others until they have moved, and seconds between two looks, doubled each time.
 MAX_LOOKS, FIRST_PAUSE, LONGEST_PAUSE = 8, 0.05, 0.8

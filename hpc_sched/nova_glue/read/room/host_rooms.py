@@ -15,14 +15,14 @@ from hpc_sched.core.room.claim_search import MAX_FITS, claim_order, fitted_order
 from hpc_sched.core.room.providers import Amounts, Inventory, most_by_class, without
 from hpc_sched.core.room.shared_providers import shared_limits
 from hpc_sched.core.room.verified_rooms import VerifiedRooms
-from hpc_sched.nova_glue.room import compared_hosts, host_state_room
-from hpc_sched.nova_glue.room.allocation_candidates import (
+from hpc_sched.nova_glue.read.room import compared_hosts, host_state_room
+from hpc_sched.nova_glue.read.room.allocation_candidates import (
     AllocationCandidates,
     Candidate,
     amounts_of,
 )
-from hpc_sched.nova_glue.room.nova_fitting import DeviceUse, NovaFitting
-from hpc_sched.nova_glue.room.placement_amounts import PlacementAmounts
+from hpc_sched.nova_glue.read.room.nova_fitting import DeviceUse, NovaFitting
+from hpc_sched.nova_glue.read.room.placement_amounts import PlacementAmounts
 
 LOG = logging.getLogger(__name__)
 

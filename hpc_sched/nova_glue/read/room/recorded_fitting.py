@@ -17,7 +17,7 @@ from nova.virt import hardware
 from hpc_sched import exceptions
 from hpc_sched.core.room.recorded_devices import RecordedDevices
 from hpc_sched.nova_glue.io import databases
-from hpc_sched.nova_glue.room.nova_fitting import DeviceUse, NovaFitting
+from hpc_sched.nova_glue.read.room.nova_fitting import DeviceUse, NovaFitting
 
 CONF = nova.conf.CONF
 

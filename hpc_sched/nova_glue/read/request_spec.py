@@ -17,7 +17,7 @@ from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
-from hpc_sched.nova_glue.room.nova_fitting import NovaFitting
+from hpc_sched.nova_glue.read.room.nova_fitting import NovaFitting
 
 CONF = nova.conf.CONF
 

@@ -17,17 +17,16 @@ from oslo_log import log as logging
 from hpc_sched import clock, conf, exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.metrics import catalogue, counts
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.claim import claim_conditions
+from hpc_sched.nova_glue.claim import claim_conditions, claim_followup, group_turns
+from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue.decide.unplanned_request import UnplannedRequest
 from hpc_sched.nova_glue.exporter import worker
-from hpc_sched.nova_glue.instances import colocated_instances, group_members
-from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import databases, loaded_topology, request_deadline
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances import colocated_instances, group_members
+from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
+from hpc_sched.nova_glue.read.room import shunned_hosts
 from hpc_sched.nova_glue.record import decision_record, landed_record
-from hpc_sched.nova_glue.request import claim_followup, group_turns
-from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.nova_glue.request.unplanned_request import UnplannedRequest
-from hpc_sched.nova_glue.room import shunned_hosts
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)

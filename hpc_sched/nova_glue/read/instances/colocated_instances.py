@@ -18,14 +18,14 @@ from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.decision_entry import READS
 from hpc_sched.core.sharing.cache_interference import Application, dedicated_room, room
 from hpc_sched.enabled_plugins import DEDICATED_FILTER
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances import host_instances, instance_applications
-from hpc_sched.nova_glue.instances.claim_observer import ClaimObserver
-from hpc_sched.nova_glue.instances.host_instances import AllInstances, HostInstances
-from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
-from hpc_sched.nova_glue.instances.shared_read import SharedRead
 from hpc_sched.nova_glue.io import databases, request_deadline
-from hpc_sched.nova_glue.room import cache_limits
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances import host_instances, instance_applications
+from hpc_sched.nova_glue.read.instances.host_instances import AllInstances, HostInstances
+from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
+from hpc_sched.nova_glue.read.instances.shared_read import SharedRead
+from hpc_sched.nova_glue.read.nova_claims import ClaimObserver
+from hpc_sched.nova_glue.read.room import cache_limits
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)

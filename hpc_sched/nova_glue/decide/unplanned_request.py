@@ -11,11 +11,11 @@ from nova.scheduler import host_manager
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.sharing.unplanned_order import UnplannedVMs
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances import group_members, mdobp_input
-from hpc_sched.nova_glue.instances.claim_observer import GroupClaims
-from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.room import compared_hosts, host_state_room
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances import group_members, mdobp_input
+from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
+from hpc_sched.nova_glue.read.nova_claims import GroupClaims
+from hpc_sched.nova_glue.read.room import compared_hosts, host_state_room
 from hpc_sched.topology.tree import name_rank
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from hpc_sched import exceptions
-from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.nova_glue.room import host_state_room
+from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue.read.room import host_state_room
 
 
 def check(state: GroupState) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 from oslo_log import log as logging
 
 from hpc_sched.metrics import catalogue, counts
-from hpc_sched.nova_glue.claim import repair
-from hpc_sched.nova_glue.claim.ledger import ClaimedPlace, Ledger, Transaction, same
-from hpc_sched.nova_glue.claim.repair import Repair
+from hpc_sched.nova_glue.claim.transaction import repair
+from hpc_sched.nova_glue.claim.transaction.ledger import ClaimedPlace, Ledger, Transaction, same
+from hpc_sched.nova_glue.claim.transaction.repair import Repair
 from hpc_sched.nova_glue.io import allocations, request_deadline
 from hpc_sched.nova_glue.io.allocations import Allocations, Answer, Consumer, Owner, Written
 from hpc_sched.topology import plurals

@@ -8,7 +8,7 @@ from nova.scheduler import host_manager
 
 from hpc_sched import clock
 from hpc_sched.nova_glue.io.placement import Stock
-from hpc_sched.nova_glue.room import host_state_room
+from hpc_sched.nova_glue.read.room import host_state_room
 
 # Seconds after which inventories are read again, as nova-compute does by default.
 MAX_AGE = 300.0

@@ -12,9 +12,9 @@ from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 from nova.scheduler import host_manager
 
-from hpc_sched.nova_glue.instances import in_flight_instances, placed_instance
-from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import databases
+from hpc_sched.nova_glue.read.instances import in_flight_instances, placed_instance
+from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 
 CONF = nova.conf.CONF
 

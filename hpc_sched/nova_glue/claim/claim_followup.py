@@ -17,11 +17,11 @@ from nova import objects
 from oslo_log import log as logging
 
 from hpc_sched import clock
-from hpc_sched.nova_glue.claim.gang_claim import GangClaim
-from hpc_sched.nova_glue.instances import request_instances
+from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
+from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
-from hpc_sched.nova_glue.request.group_state import GroupState
+from hpc_sched.nova_glue.read.instances import request_instances
 
 LOG = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from nova.scheduler import host_manager
 
 from hpc_sched.core.sharing.attraction import attraction
 from hpc_sched.core.sharing.mdobp import MDOBPInput
-from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
-from hpc_sched.nova_glue.room import cache_limits, host_state_room
+from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
+from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
+from hpc_sched.nova_glue.read.room import cache_limits, host_state_room
 
 CONF = nova.conf.CONF
 

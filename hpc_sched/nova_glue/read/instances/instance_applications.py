@@ -13,9 +13,9 @@ from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 
 from hpc_sched.core.sharing.cache_interference import Application
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import databases
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 
 CONF = nova.conf.CONF
 

@@ -12,8 +12,8 @@ from oslo_log import log as logging
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.room.providers import Amounts, Inventory
 from hpc_sched.nova_glue.io import placement, request_deadline
-from hpc_sched.nova_glue.room import compared_hosts
-from hpc_sched.nova_glue.room.allocation_candidates import (
+from hpc_sched.nova_glue.read.room import compared_hosts
+from hpc_sched.nova_glue.read.room.allocation_candidates import (
     AllocationCandidates,
     Candidate,
     amounts_of,

@@ -21,12 +21,12 @@ from nova.scheduler import utils as scheduler_utils
 
 from hpc_sched import clock, exceptions
 from hpc_sched.enabled_plugins import FILTER_ORDER
-from hpc_sched.nova_glue import configured_plugins, request_spec
-from hpc_sched.nova_glue.instances.claim_observer import ClaimObserver
+from hpc_sched.nova_glue import configured_plugins, served_requests
 from hpc_sched.nova_glue.io import databases, loaded_topology
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.nova_claims import ClaimObserver
 from hpc_sched.nova_glue.record import decision_record, landed_record
 from hpc_sched.nova_glue.record.followed_request import LoggedDecision, Subject
-from hpc_sched.nova_glue.request import served_requests
 
 CONF = nova.conf.CONF
 

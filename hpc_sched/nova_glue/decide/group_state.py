@@ -16,17 +16,17 @@ from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.processors.group_processors import HostProcessors
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.claim.gang_claim import GangClaim
-from hpc_sched.nova_glue.claim.ledger import ClaimedPlace
-from hpc_sched.nova_glue.instances import group_members, mdobp_input
-from hpc_sched.nova_glue.instances.claim_observer import ClaimObserver, GroupClaims
-from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
+from hpc_sched.nova_glue.claim.group_turns import GroupTurn
+from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
+from hpc_sched.nova_glue.claim.transaction.ledger import ClaimedPlace
+from hpc_sched.nova_glue.decide.decision_cache import DecisionCache
 from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances import group_members, mdobp_input
+from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
+from hpc_sched.nova_glue.read.nova_claims import ClaimObserver, GroupClaims
+from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
 from hpc_sched.nova_glue.record.followed_request import LoggedDecision, Subject
-from hpc_sched.nova_glue.request.decision_cache import DecisionCache
-from hpc_sched.nova_glue.request.group_turns import GroupTurn
-from hpc_sched.nova_glue.room.host_rooms import HostRooms
 from hpc_sched.topology.model import Topology
 
 CONF = nova.conf.CONF

@@ -22,11 +22,11 @@ from oslo_log import log as logging
 
 from hpc_sched import clock
 from hpc_sched.core.room.providers import Amounts
-from hpc_sched.nova_glue.claim.gang_claim import GangClaim
-from hpc_sched.nova_glue.instances import request_instances
+from hpc_sched.nova_glue.claim import claim_conflict
+from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
+from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.nova_glue.io import databases, placement
-from hpc_sched.nova_glue.request import claim_conflict
-from hpc_sched.nova_glue.request.group_state import GroupState
+from hpc_sched.nova_glue.read.instances import request_instances
 
 LOG = logging.getLogger(__name__)
 

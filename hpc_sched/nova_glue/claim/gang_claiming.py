@@ -14,14 +14,13 @@ from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.metrics import catalogue, counts
-from hpc_sched.nova_glue.claim import claim_conditions
-from hpc_sched.nova_glue.claim.gang_claim import GangClaim
-from hpc_sched.nova_glue.claim.ledger import ClaimedPlace
-from hpc_sched.nova_glue.instances import request_instances
+from hpc_sched.nova_glue.claim import claim_conditions, claim_conflict, claim_followup, overbooking
+from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
+from hpc_sched.nova_glue.claim.transaction.ledger import ClaimedPlace
+from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.io.allocations import Answer, Owner
-from hpc_sched.nova_glue.request import claim_conflict, claim_followup, overbooking
-from hpc_sched.nova_glue.request.group_state import GroupState
+from hpc_sched.nova_glue.read.instances import request_instances
 
 LOG = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from nova.compute import task_states
 from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 
-from hpc_sched.nova_glue.instances.placed_instance import MIGRATING, awaits_host, exists
 from hpc_sched.nova_glue.io import databases
+from hpc_sched.nova_glue.read.instances.placed_instance import MIGRATING, awaits_host, exists
 
 
 class ApiMember(NamedTuple):

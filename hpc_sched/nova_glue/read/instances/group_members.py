@@ -8,11 +8,11 @@ from nova import context as nova_context
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances import in_flight_instances, member_records
-from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult, Place
-from hpc_sched.nova_glue.instances.member_records import CellMember
 from hpc_sched.nova_glue.io import databases, request_deadline
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances import in_flight_instances, member_records
+from hpc_sched.nova_glue.read.instances.in_flight_instances import LookupResult, Place
+from hpc_sched.nova_glue.read.instances.member_records import CellMember
 
 LOG = logging.getLogger(__name__)
 

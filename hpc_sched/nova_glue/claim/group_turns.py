@@ -18,10 +18,10 @@ from nova.scheduler import host_manager
 
 from hpc_sched import clock
 from hpc_sched.core.decision_entry import TURNS
-from hpc_sched.nova_glue.claim.gang_claim import GangClaim
-from hpc_sched.nova_glue.instances import in_flight_instances
-from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult, Place
+from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
 from hpc_sched.nova_glue.io import request_deadline
+from hpc_sched.nova_glue.read.instances import in_flight_instances
+from hpc_sched.nova_glue.read.instances.in_flight_instances import LookupResult, Place
 
 # Seconds for which what was looked up for one request will do for the plans of others.
 RECENT = 1.0

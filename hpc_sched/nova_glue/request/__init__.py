@@ -1,1 +1,0 @@
-"""From a RequestSpec to a decision, and the record of it."""
