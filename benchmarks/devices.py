@@ -146,7 +146,7 @@ def _place(hosts: Any, count: int, wanted: dict[str, Any]) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch, counted_claims(patch) as claims:
         patch.setattr(report.SchedulerReportClient, "get", get)
         patch.setattr(circuit_breaker, "ask_one", timed)
-        for name in ("__init__", "verified", "observe", "arrange_candidates"):
+        for name in ("__init__", "verified", "observe", "arrange"):
             patch.setattr(HostRooms, name, timed_method(name))
         spec = device_request(count=count, group="6b1c0a2e-5f2e-4b57-9c36-0d6a4f0b7f10", **wanted)
         began = time.perf_counter()

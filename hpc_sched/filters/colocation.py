@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from nova import objects
-
 from hpc_sched import exceptions
-from hpc_sched.core.arrays import Array
-from hpc_sched.filters.base import GroupFilter, States, select
-from hpc_sched.nova_glue import served_requests
+from hpc_sched.filters.base import GroupFilter
+from hpc_sched.nova_glue.answer import beside_others
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
+from hpc_sched.nova_glue.session import Call, PlacementSession, States
 
 
 class ColocationFilter(GroupFilter):
@@ -23,24 +21,24 @@ class ColocationFilter(GroupFilter):
     #: the filter whose rules count, for its subclasses too
     rules = ""
 
-    def _keep(self, states: States, spec: objects.RequestSpec) -> States:
-        colocated = served_requests.get_colocated(spec, states)
-        if colocated.faults:
-            raise exceptions.RefusedError("; ".join(colocated.faults))
-        passes = self._room(colocated, states) > 0
-        kept = select(states, passes.tolist())
+    def keep(self, session: PlacementSession, call: Call) -> States:
+        """Return the hosts with room beside the VMs that they have."""
+        colocated = session.colocated(call.spec, call.states)
+        self.check(colocated)
+        kept = beside_others.with_room(colocated, self.rules, self.why, call.states)
         if not kept:
-            raise self._refusal(colocated, states)
-        if not colocated.placed:
-            colocated.note_removed(self.why, select(states, (~passes).tolist()))
+            raise self.refusal(colocated, call.states)
         return kept
 
-    def _room(self, colocated: ColocatedInstances, states: States) -> Array:
-        """Return the VMs of the request that each host takes. Shape (states,).
+    def check(self, colocated: ColocatedInstances) -> None:
+        """Check that a request can be answered.
 
-        :raises exceptions.RefusedError: if not enough VMs on hosts are known for a guarantee
+        :raises exceptions.RefusedError: if its application is invalid, or if not enough VMs on
+            hosts are known for a guarantee
         """
-        return colocated.room(self.rules, states)
+        if colocated.faults:
+            raise exceptions.RefusedError("; ".join(colocated.faults))
 
-    def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
+    def refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
+        """Return the reason why no host is left."""
         raise NotImplementedError

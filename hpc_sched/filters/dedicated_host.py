@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from nova import objects
-
 from hpc_sched import exceptions
-from hpc_sched.core.arrays import Array
-from hpc_sched.filters.base import States
 from hpc_sched.filters.colocation import ColocationFilter
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
+from hpc_sched.nova_glue.session import Call, PlacementSession, States
 
 
 class HPCDedicatedHostFilter(ColocationFilter):
@@ -30,7 +27,9 @@ class HPCDedicatedHostFilter(ColocationFilter):
     why = "dedicated hosts"
     rules = "HPCDedicatedHostFilter"
 
-    def _room(self, colocated: ColocatedInstances, states: States) -> Array:
+    def check(self, colocated: ColocatedInstances) -> None:
+        """Check that exclusive hosts can be verified where they are needed."""
+        super().check(colocated)
         if colocated.unverified:
             raise exceptions.RefusedError(
                 "class extreme needs hosts without VMs of others, and those on their way to a "
@@ -38,9 +37,9 @@ class HPCDedicatedHostFilter(ColocationFilter):
                 "class extreme needs hosts of its own, and which are free is not known at the "
                 "moment; try again later",
             )
-        return super()._room(colocated, states)
 
-    def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
+    def refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
+        """Return the reason why no host is left."""
         app_class = colocated.application.app_class
         if app_class == "extreme":
             why = (
@@ -53,5 +52,6 @@ class HPCDedicatedHostFilter(ColocationFilter):
             f"no host takes a VM of class {app_class} beside the VMs that it has",
         )
 
-    def _needs_proof(self, spec: objects.RequestSpec) -> bool:
-        return request_spec.application_of(spec)[0].app_class == "extreme"
+    def needs_proof(self, session: PlacementSession, call: Call) -> bool:
+        """True for class ``extreme``."""
+        return request_spec.application_of(call.spec)[0].app_class == "extreme"

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from nova import objects
-
-from hpc_sched.core.plan.result import Refusal
-from hpc_sched.core.processor_choice import choose_processor
-from hpc_sched.filters.base import GroupFilter, States, check_members, refused, select
-from hpc_sched.nova_glue import configured_plugins, served_requests
-from hpc_sched.nova_glue.read.room import host_processors
+from hpc_sched.filters.base import GroupFilter
+from hpc_sched.nova_glue.session import Call, PlacementSession, States
 
 
 class HPCHomogeneityFilter(GroupFilter):
@@ -26,41 +19,6 @@ class HPCHomogeneityFilter(GroupFilter):
     request is refused. ``true`` also refuses new VMs of a group whose members' type is not known.
     """
 
-    def _keep(self, states: States, spec: objects.RequestSpec) -> States:
-        state = served_requests.get_state(spec, states)
-        if state is None or state.request.hpc_specs.homogeneous == "false":
-            return states
-        is_required = state.request.hpc_specs.homogeneous == "true"
-        if is_required:
-            check_members(state)
-        elif state.gang is not None:
-            # HPCGroupFilter, which should come later, has claimed a plan.
-            return states
-        positions = state.positions(states)
-        group = state.group_request(positions)
-        processors = host_processors.of(
-            state.candidates, positions, state.group.members, state.group.cells, state.fabric
-        )
-        if is_required and state.group.is_move and None in processors.members:
-            # No move is refused because something could not be read.
-            is_required = False
-        homogeneous = "true" if is_required else "prefer"
-        group = replace(group, processors=processors, homogeneous=homogeneous)
-        state.processors, state.homogeneous = processors, homogeneous
-        choice = choose_processor(group, state.decide, lambda plan: plan.count)
-        if isinstance(choice, Refusal) and state.finds_more_room(group):
-            group = replace(
-                state.group_request(positions), processors=processors, homogeneous=homogeneous
-            )
-            choice = choose_processor(group, state.decide, lambda plan: plan.count)
-        if isinstance(choice, Refusal):
-            raise refused(choice)
-        if choice is None:
-            return states
-        keep = choice.hypervisors[positions]
-        removed = len(states) - int(keep.sum())
-        state.count_removed(f"processor type other than {choice.name}", removed)
-        if is_required or not configured_plugins.enabled().has_topology_weigher:
-            return select(states, keep)
-        state.prefer(choice.hypervisors, group, choice.answer)
-        return states
+    def keep(self, session: PlacementSession, call: Call) -> States:
+        """Return the hosts of the chosen type, all if it is only preferred."""
+        return session.choose_processor(call)

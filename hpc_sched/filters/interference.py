@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from nova import objects
-
 from hpc_sched import exceptions
-from hpc_sched.filters.base import States
 from hpc_sched.filters.colocation import ColocationFilter
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.read.room import cache_limits
+from hpc_sched.nova_glue.session import Call, PlacementSession, States
 
 
 class HPCInterferenceFilter(ColocationFilter):
@@ -32,7 +30,8 @@ class HPCInterferenceFilter(ColocationFilter):
         super().__init__()
         cache_limits.start()
 
-    def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
+    def refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
+        """Return the reason why no host is left."""
         new = colocated.application
         apart = colocated.count_incompatible(states)
         company = f", {apart} of them run applications that it is kept apart from" if apart else ""
@@ -43,6 +42,6 @@ class HPCInterferenceFilter(ColocationFilter):
         # Tenants must not learn what others run, and on how many hosts.
         return exceptions.RefusedError(f"{why}: {len(states)} hosts are left out{company}", why)
 
-    def _needs_proof(self, spec: objects.RequestSpec) -> bool:
-        # Limits are the operator's, not a guarantee of the request.
+    def needs_proof(self, session: PlacementSession, call: Call) -> bool:
+        """Return False: limits are the operator's, not a guarantee of the request."""
         return False

@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import nova.conf
-import numpy as np
-from nova import objects
-
-from hpc_sched.core.plan.pruning import hosts_with_spares
-from hpc_sched.core.plan.result import Rejection
-from hpc_sched.filters.base import GroupFilter, States, check_members, refused, select
-from hpc_sched.nova_glue import served_requests
-from hpc_sched.nova_glue.record import decision_record
-
-CONF = nova.conf.CONF
-
-# VMs of a request between two runs, and the fewest spares. Spares are needed up to the last VM:
-# other requests take hosts meanwhile, and alternates are chosen at the end.
-VMS_A_RUN = 64
+from hpc_sched.filters.base import GroupFilter
+from hpc_sched.nova_glue.answer.spares import VMS_A_RUN
+from hpc_sched.nova_glue.session import Call, PlacementSession, States
 
 
 class HPCRackCapacityFilter(GroupFilter):
@@ -44,56 +30,10 @@ class HPCRackCapacityFilter(GroupFilter):
         """True if it runs for a VM of a request; ``index`` is the number of VMs before it."""
         return index % VMS_A_RUN == 0
 
-    def _keep(self, states: States, spec: objects.RequestSpec) -> States:
-        state = served_requests.get_state(spec, states)
-        if state is None:
-            return states
-        positions = state.positions(states)
-        group = state.group_request(positions)
-        if not group.left:
-            return states
-        hpc_specs = state.request.hpc_specs
-        if hpc_specs.constraints.bind_place:
-            check_members(state)
-        answer = state.decide(group)
-        if state.decisions.revised:
-            return states
-        if isinstance(answer, Rejection) and hpc_specs.constraints.bind_place:
-            if state.finds_more_room(group):
-                return self._keep(states, spec)
-            raise refused(group.refusal(answer))
-        if isinstance(answer, Rejection) or hpc_specs.is_flat:
-            decision_record.log(state, answer)
-            return states
-        if state.gang is None or not state.gang.is_held:
-            # Others may take the places of the plan, and what is removed now stays removed.
-            decision_record.log(state, answer)
-            return select(states, group.permitted(answer)[positions])
-        wanted = max(answer.count, group.left)
-        spares = max(wanted, VMS_A_RUN) if state.claims.number else wanted
-        retries = CONF.scheduler.max_attempts - 1
-        places = wanted + spares + retries
-        problem = group.as_planned(answer).problem()
-        if group.preferred is not None and problem.capacity.sum() < places:
-            # Spares of other processors too.
-            problem = replace(group, preferred=None).as_planned(answer).problem()
-        is_avoided = (problem.capacity <= 0) & (group.problem().capacity > 0)
-        mask = hosts_with_spares(
-            problem,
-            answer,
-            group.open_hosts(),
-            is_avoided | (group.per_host(state.claims.placed) > 0),
-            places=places,
-            hosts=spares + retries,
-        )
-        claimed = [place.position for place in state.gang.places.values()]
-        keep = mask[state.host_index[positions]] | np.isin(positions, claimed)
-        state.count_removed(
-            "outside the plan's leaves and spares", int((~keep).sum()), bounds_plan=False
-        )
-        decision_record.log(state, answer)
-        return select(states, keep)
+    def keep(self, session: PlacementSession, call: Call) -> States:
+        """Return the hosts of the plan's leaves and spares, while places are claimed."""
+        return session.prune(call)
 
-    def _needs_proof(self, spec: objects.RequestSpec) -> bool:
-        # The hosts kept by the first run keep the guarantee.
-        return not served_requests.count_placed(spec) and super()._needs_proof(spec)
+    def needs_proof(self, session: PlacementSession, call: Call) -> bool:
+        """True before the first VM is placed: the hosts kept for it keep the guarantee."""
+        return not session.placed and super().needs_proof(session, call)

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Sequence
 
 import nova.conf
-import numpy as np
 from nova import objects
 from nova.scheduler import host_manager, weights
 from nova.scheduler import utils as scheduler_utils
@@ -15,11 +14,12 @@ from nova.scheduler import utils as scheduler_utils
 from hpc_sched import conf
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.nova_glue import served_requests, shadow
-from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue import failures, served_requests
+from hpc_sched.nova_glue.answer import ranks
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.nova_glue.io import loaded_topology
-from hpc_sched.nova_glue.record import decision_record
+from hpc_sched.nova_glue.session import Call, PlacementSession
 
 CONF = nova.conf.CONF
 
@@ -102,64 +102,47 @@ class GroupWeigher(weights.BaseHostWeigher):
         :func:`hpc_sched.nova_glue.read.instances.group_members.read`.
         """
         _weighing.hosts, _weighing.claimed = [], None
-        if conf.is_shadow(CONF):
-            states = [host.obj for host in weighed_obj_list]
-            shadow.end(type(self).__name__, states, weight_properties)
-            return []
+        name = type(self).__name__
         try:
-            with served_requests.charge_waiting(weight_properties):
-                states = [host.obj for host in weighed_obj_list]
-                state = served_requests.get_state(weight_properties, states)
-                if state is None:
-                    answer = self._unplanned_weights(weight_properties, weighed_obj_list)
-                else:
-                    state.claims.remember(weighed_obj_list)
-                    answer = self._group_weights(state, states)
-                _weighing.option = self.multiplier
-                if answer and not self._differs(states):
-                    _weighing.multiplier = conf.number(CONF, self.multiplier)
-                    _weighing.hosts = states[::-1]
-                return answer
+            call = Call(name, weight_properties, [host.obj for host in weighed_obj_list])
+            session = served_requests.session_of(weight_properties)
+            answer = session.weighed(call, self, weighed_obj_list)
+            _weighing.option = self.multiplier
+            if answer and not self._differs(call.states):
+                _weighing.multiplier = conf.number(CONF, self.multiplier)
+                _weighing.hosts = call.states[::-1]
+            return answer
         except Exception:
-            name = type(self).__name__
-            served_requests.log_failure(f"{name} failed and weighs all hosts alike", name)
+            failures.log(f"{name} failed and weighs all hosts alike", name)
             return []
 
-    def _group_weights(
-        self, state: GroupState, states: Sequence[host_manager.HostState]
-    ) -> list[float]:
-        """Return the weights for a VM of a group, and log the decision on it."""
-        state.note_candidates(states)
-        answer: list[float] = []
-        if self._places(state):
-            state.warn_of_faults()
-            answer = self._weights(state, state.positions(states))
-            if self.follows_claims:
-                _prefer_claimed(state, states, answer)
-        if state.decisions.answer is not None:
-            decision_record.log(state, state.decisions.answer)
-        return answer
+    def places(self, group: GroupPlacement) -> bool:
+        """True if the weigher orders the hosts for a group."""
+        raise NotImplementedError
 
-    def _unplanned_weights(
-        self, spec: objects.RequestSpec, weighed: Sequence[weights.WeighedHost]
+    def group_weights(self, group: GroupPlacement) -> list[float]:
+        """Return the weights of the candidates for a VM of a group."""
+        raise NotImplementedError
+
+    def unplanned_weights(
+        self, session: PlacementSession, call: Call, weighed: Sequence[weights.WeighedHost]
     ) -> list[float]:
         """Return the weights for a VM without a group, or of class ``none``; [] for none."""
         return []
+
+    def prefer(self, state: host_manager.HostState, multiplier: float) -> None:
+        """Give a host a multiplier of its own: the current VM is claimed there."""
+        _weighing.claimed = state, multiplier
 
     def _differs(self, states: Sequence[host_manager.HostState]) -> bool:
         """True if any aggregate of these hosts has a multiplier of its own."""
         found = {id(there): there for state in states for there in state.aggregates or ()}
         return any(self.multiplier in aggregate.metadata for aggregate in found.values())
 
-    def _places(self, state: GroupState) -> bool:
-        raise NotImplementedError
-
-    def _weights(self, state: GroupState, positions: Array) -> list[float]:
-        raise NotImplementedError
-
-    def _order(self, state: GroupState, group: GroupRequest) -> Array:
+    def _order(self, group: GroupPlacement, request: GroupRequest) -> Array:
         """Return all hosts of the topology, best one for the next VM first. Shape (hosts,)."""
-        return state.host_order(group)
+        answer = group.decide(request)
+        return group.decisions.host_order(request, answer, group.event.slot)
 
 
 class TopologyWeigher(GroupWeigher):
@@ -169,69 +152,26 @@ class TopologyWeigher(GroupWeigher):
     not placed by topology have two: the preferred processor type comes first.
     """
 
-    def _places(self, state: GroupState) -> bool:
-        return state.request.hpc_specs.by_topology or state.group_request().preferred is not None
+    def places(self, group: GroupPlacement) -> bool:
+        """True for classes that are placed by topology, and with a preferred processor type."""
+        inputs = group.inputs
+        return inputs.request.hpc_specs.by_topology or inputs.first.preferred is not None
 
-    def _weights(self, state: GroupState, positions: Array) -> list[float]:
-        group = state.group_request(positions)
-        if not state.request.hpc_specs.by_topology:
-            return [float(is_open) for is_open in self._open(state, positions)]
-        keys = host_keys(state, positions, self._order(state, group))
-        if state.request.by_mdobp:
+    def group_weights(self, group: GroupPlacement) -> list[float]:
+        """Return the dense ranks of the candidates."""
+        request = group.request(group.event.candidates)
+        if not group.inputs.request.hpc_specs.by_topology:
+            return [float(is_open) for is_open in self._open(group, request)]
+        keys = ranks.host_keys(group, self._order(group, request))
+        if group.inputs.request.by_mdobp:
             # All hosts with room of a leaf that the plan does not avoid get the key of the best.
-            leaf = state.topology.leaf_index[state.host_index[positions]]
-            least = np.full(len(state.topology.switches), keys.max(initial=0))
-            np.minimum.at(least, leaf, keys)
-            behind = np.maximum(keys // len(state.topology.hosts), ~self._open(state, positions))
-            keys = np.where(behind == 0, least[leaf], behind * len(state.topology.hosts))
-        return [float(rank) for rank in dense_ranks(keys)]
+            keys = ranks.by_leaf(group, keys, self._open(group, request))
+        return [float(rank) for rank in ranks.dense_ranks(keys)]
 
-    def _open(self, state: GroupState, positions: Array) -> Mask:
-        """Return which candidates have room that the plan does not avoid. Shape (positions,)."""
-        group = self._limited(state, state.group_request(positions))
-        has_room = group.capacity[positions] > 0
-        return np.logical_and(has_room, group.problem().capacity[state.host_index[positions]] > 0)
+    def _open(self, group: GroupPlacement, request: GroupRequest) -> Mask:
+        """Return which candidates have room that the plan does not avoid. Shape (candidates,)."""
+        return ranks.open_hosts(group, self._limited(group, request))
 
-    def _limited(self, state: GroupState, group: GroupRequest) -> GroupRequest:
+    def _limited(self, group: GroupPlacement, request: GroupRequest) -> GroupRequest:
         """Return the request on the hosts that come before the others."""
-        return (group.on_preferred() or group).spread()
-
-
-def _prefer_claimed(
-    state: GroupState, states: Sequence[host_manager.HostState], answer: list[float]
-) -> None:
-    """Give the host on which the current VM is claimed the greatest weight and multiplier."""
-    place = state.claimed_place
-    if place is None or state.gang is None or not answer:
-        return
-    claimed = state.candidates[place.position]
-    for i, host in enumerate(states):
-        if host is claimed:
-            answer[i] = max(answer) + 1
-            _weighing.claimed = claimed, state.gang.multiplier
-
-
-def host_keys(state: GroupState, positions: Array, order: Array) -> Array:
-    """Return sort keys of candidates by an order of hosts, smallest first. Shape (positions,).
-
-    A key is the place in the order. Hosts that are full, or whose room is held for other VMs of the
-    request, come after all others, hosts that lost a claim after these: their keys are greater by
-    the number of hosts once and twice. With soft-anti-affinity any VM that is held fills a host.
-
-    :param order: indices in ``topology.hosts``, best one first; shape (hosts,)
-    """
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    held = state.held(for_others=True)
-    takes_more = (state.group_request().capacity > held)[positions]
-    if state.request.policy == "soft-anti-affinity":
-        takes_more &= held[positions] == 0
-    behind = np.where(np.isin(positions, state.lost), 2, np.where(takes_more, 0, 1))
-    keys: Array = place[state.host_index[positions]] + len(order) * behind
-    return keys
-
-
-def dense_ranks(keys: Array) -> Array:
-    """Return the dense rank of each key, 0 for the greatest. Shape (keys,)."""
-    ranks: Array = np.unique(-keys, return_inverse=True)[1]
-    return ranks
+        return (request.on_preferred() or request).spread()

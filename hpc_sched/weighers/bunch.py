@@ -6,7 +6,8 @@ import numpy as np
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.classic import listing_1
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue.answer import ranks
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.weighers.base import TopologyWeigher
 
 CONF = nova.conf.CONF
@@ -21,13 +22,15 @@ class BunchWeigher(TopologyWeigher):
 
     multiplier = "bunch_weight_multiplier"
 
-    def _weights(self, state: GroupState, positions: Array) -> list[float]:
+    def group_weights(self, group: GroupPlacement) -> list[float]:
+        """Return the dense ranks of the candidates, or the published weights of their leaves."""
         if CONF.hpc_sched.bunch_weight_scale != "listing1":
-            return super()._weights(state, positions)
-        problem = self._limited(state, state.group_request(positions)).problem()
-        leaf = problem.topology.leaf_index[state.host_index[positions]]
-        numbers = np.where(self._open(state, positions), listing_1.leaf_weights(problem)[leaf], 0)
+            return super().group_weights(group)
+        request = group.request(group.event.candidates)
+        weight = listing_1.leaf_weights(self._limited(group, request).problem())
+        numbers = np.where(self._open(group, request), weight[ranks.leaves_of(group)], 0)
         return [float(number) for number in numbers]
 
-    def _order(self, state: GroupState, group: GroupRequest) -> Array:
-        return listing_1.host_order(self._limited(state, group).problem(), slot=state.claims.slot)
+    def _order(self, group: GroupPlacement, request: GroupRequest) -> Array:
+        problem = self._limited(group, request).problem()
+        return listing_1.host_order(problem, slot=group.event.slot)

@@ -2,7 +2,7 @@
 
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan
-from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.weighers.base import TopologyWeigher
 
 
@@ -20,6 +20,6 @@ class HopByteWeigher(TopologyWeigher):
     multiplier = "hop_byte_weight_multiplier"
     follows_claims = True
 
-    def _limited(self, state: GroupState, group: GroupRequest) -> GroupRequest:
-        answer = state.decisions.answer
-        return group.as_planned(answer) if isinstance(answer, Plan) else group
+    def _limited(self, group: GroupPlacement, request: GroupRequest) -> GroupRequest:
+        answer = group.decisions.answer
+        return request.as_planned(answer) if isinstance(answer, Plan) else request

@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 
 import numpy as np
-from nova import objects
 from nova.scheduler import weights
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.sharing import mdobp
-from hpc_sched.enabled_plugins import MDOBP_LEAVES
-from hpc_sched.nova_glue import configured_plugins, served_requests
-from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue import configured_plugins
+from hpc_sched.nova_glue.answer import ranks
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.read.room import cache_limits
-from hpc_sched.weighers.base import GroupWeigher, dense_ranks, host_keys
+from hpc_sched.nova_glue.session import Call, PlacementSession
+from hpc_sched.weighers.base import GroupWeigher
 
 # Weights are not normalised. With the default multiplier of 180 a step is 9, more than the sum
 # of Nova's resource weighers.
@@ -47,52 +47,44 @@ class MDOBPWeigher(GroupWeigher):
         super().__init__()
         cache_limits.start()
 
-    def _places(self, state: GroupState) -> bool:
-        return state.request.by_mdobp
+    def places(self, group: GroupPlacement) -> bool:
+        """True for the classes that ``mdobp_classes`` names."""
+        return group.inputs.request.by_mdobp
 
-    def _weights(self, state: GroupState, positions: Array) -> list[float]:
-        group = state.group_request(positions)
+    def group_weights(self, group: GroupPlacement) -> list[float]:
+        """Return ranks in steps, inside each leaf if a topology weigher orders these."""
+        request = group.request(group.event.candidates)
         if (
-            not state.request.hpc_specs.by_topology
+            not group.inputs.request.hpc_specs.by_topology
             or not configured_plugins.enabled().has_topology_weigher
         ):
-            keys = host_keys(state, positions, self._order(state, group))
-            return _as_weights(dense_ranks(keys))
-        keys = host_keys(state, positions, super()._order(state, group))
-        _, leaf = np.unique(
-            state.topology.leaf_index[state.host_index[positions]], return_inverse=True
-        )
-        sizes = np.bincount(leaf)
-        # Leaf by leaf, the worst host of each first.
-        worst_first = np.lexsort((-keys, leaf))
-        ranks = np.empty(len(keys), dtype=np.int64)
-        ranks[worst_first] = np.arange(len(keys)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        most = (MDOBP_LEAVES + 1) / (len(sizes) + 1)
-        step = min(STEP, most / max(int(sizes.max()) - 1, 1))
-        return _as_weights(ranks, step)
+            keys = ranks.host_keys(group, self._order(group, request))
+            return _as_weights(ranks.dense_ranks(keys), STEP)
+        keys = ranks.host_keys(group, super()._order(group, request))
+        return _as_weights(*ranks.ranks_in_leaves(group, keys, STEP))
 
-    def _unplanned_weights(
-        self, spec: objects.RequestSpec, weighed: Sequence[weights.WeighedHost]
+    def unplanned_weights(
+        self, session: PlacementSession, call: Call, weighed: Sequence[weights.WeighedHost]
     ) -> list[float]:
-        states = [host.obj for host in weighed]
-        request = served_requests.get_unplanned(spec, states)
+        """Return ranks in steps for a VM of a class that ``mdobp_classes`` names; [] for others."""
+        request = session.unplanned(call)
         if request is None:
             return []
-        request.claims.remember(weighed)
-        return _as_weights(dense_ranks(request.keys(states)))
+        request.nova.remember(weighed)
+        return _as_weights(ranks.dense_ranks(request.keys()), STEP)
 
-    def _order(self, state: GroupState, group: GroupRequest) -> Array:
+    def _order(self, group: GroupPlacement, request: GroupRequest) -> Array:
         """Return all hosts of the topology, best one for the next VM first, on any leaf."""
-        problem = group.problem()
-        if state.request.hpc_specs.is_flat or problem.packing is None:
+        problem = request.problem()
+        if group.inputs.request.hpc_specs.is_flat or problem.packing is None:
             # The whole cloud is one leaf of the plan.
-            return super()._order(state, group)
+            return super()._order(group, request)
         order = mdobp.order(problem.packing, problem.members, problem.topology.name_rank)
-        if (preferred := group.on_preferred()) is None:
+        if (preferred := request.on_preferred()) is None:
             return order
         is_other = preferred.problem().capacity[order] <= 0
         return order[np.argsort(is_other, kind="stable")]
 
 
-def _as_weights(ranks: Array, step: float = STEP) -> list[float]:
-    return [float(rank) * step for rank in ranks]
+def _as_weights(found: Array, step: float) -> list[float]:
+    return [float(rank) * step for rank in found]

@@ -6,7 +6,7 @@ import numpy as np
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.classic.build_plan import build_plan
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.weighers.base import TopologyWeigher
 
 CONF = nova.conf.CONF
@@ -22,9 +22,10 @@ class RackCapacityWeigher(TopologyWeigher):
 
     multiplier = "rack_capacity_weight_multiplier"
 
-    def _order(self, state: GroupState, group: GroupRequest) -> Array:
-        problem = self._limited(state, group).problem()
-        if state.rack_order is None:
-            state.rack_order = build_plan(problem, CONF.hpc_sched.rack_selection)
-        is_full = problem.capacity[state.rack_order] <= 0
-        return state.rack_order[np.argsort(is_full, kind="stable")]
+    def _order(self, group: GroupPlacement, request: GroupRequest) -> Array:
+        problem = self._limited(group, request).problem()
+        order = group.decisions.rack_order
+        if order is None:
+            order = group.decisions.rack_order = build_plan(problem, CONF.hpc_sched.rack_selection)
+        is_full = problem.capacity[order] <= 0
+        return order[np.argsort(is_full, kind="stable")]

@@ -91,8 +91,7 @@ def outcome_of(claims: ClaimsOnly, spec: objects.RequestSpec, uuids: Sequence[st
         hosts, refused = [], str(no)
     else:
         hosts, refused = hosts_of(placed), None
-    with served_requests.charge_waiting(spec) as deadline:
-        waited = deadline.waited
+    waited = served_requests.session_of(spec).deadline.waited
     return Outcome(list(uuids), hosts, refused, clock.current.monotonic() - began, waited)
 
 

@@ -30,6 +30,7 @@ from hpc_sched.nova_glue.read.instances import colocated_instances, group_member
 from hpc_sched.nova_glue.read.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.record import landed_record
+from hpc_sched.nova_glue.session import Call, ServedGroup
 
 CONF = nova.conf.CONF
 
@@ -201,14 +202,27 @@ def run(states: States, request: objects.RequestSpec, *chain: GroupFilter, index
     return handler.get_filtered_objects(list(chain), states, request, index)
 
 
+def served(request: objects.RequestSpec, states: Sequence[host_manager.HostState]) -> ServedGroup:
+    """Return the group of a request, read as at a call of Nova."""
+    session = served_requests.session_of(request)
+    found = session._read(Call("test", request, list(states)))
+    assert found is not None
+    return found
+
+
+def known(request: objects.RequestSpec) -> ServedGroup:
+    """Return the group of a request that Nova has called for."""
+    found = served_requests.session_of(request).served
+    assert found is not None
+    return found
+
+
 def preferred(states: States, request: objects.RequestSpec) -> set[str]:
     """Return the hosts that HPCHomogeneityFilter puts first; all pass, in their order."""
     weighers = ["hpc_sched.weighers.hop_byte.HopByteWeigher"]
     CONF.set_override("weight_classes", weighers, "filter_scheduler")
     assert run(states, request, HPCHomogeneityFilter()) == states
-    state = served_requests.get_state(request, states)
-    assert state is not None
-    mask = state.group_request().preferred
+    mask = served(request, states).group.request().preferred
     return {one.nodename for i, one in enumerate(states) if mask is None or mask[i]}
 
 

@@ -16,21 +16,21 @@ from nova import objects
 
 from hpc_sched import exceptions
 from hpc_sched.core.plan.result import Plan, Rejection
-from hpc_sched.filters import rack_capacity
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.claim import claim_conflict, gang_claiming
 from hpc_sched.nova_glue.claim.group_turns import GroupTurn
-from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
-from hpc_sched.nova_glue.claim.transaction.ledger import ClaimedPlace, Holding
-from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue.claim.transaction.ledger import Holding
+from hpc_sched.nova_glue.decide import checks
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Owner, Written
 from hpc_sched.nova_glue.read.instances import group_members, request_instances
 from hpc_sched.nova_glue.read.instances.group_members import GroupMembership
+from hpc_sched.nova_glue.read.room.allocation_candidates import ClaimedPlace
+from hpc_sched.nova_glue.session import Phase, ServedGroup
 from tests.functional.pods import hosts_below, names, states_of
-from tests.functional.states import States, claims_succeed, offered, run, spec, wishing
+from tests.functional.states import States, claims_succeed, offered, run, served, spec, wishing
 
 pytestmark = pytest.mark.usefixtures("two_pods")
 
@@ -45,17 +45,25 @@ def membership(in_flight: Mapping[str, str] | None = None, **fields: object) -> 
     return GroupMembership(**(found | {"in_flight": places} | fields))
 
 
-def asked(states: States, **wishes: object) -> tuple[objects.RequestSpec, GroupState]:
+def asked(states: States, **wishes: object) -> tuple[objects.RequestSpec, ServedGroup]:
     """Return the request of a VM, and what is kept of it."""
     request = spec(uuid=OWN, extra_specs=wishing(**wishes))
-    state = served_requests.get_state(request, states)
-    assert isinstance(state, GroupState)
+    state = served(request, states)
     return request, state
 
 
-def claimed_host(state: GroupState) -> str:
-    assert state.claimed_place is not None
-    return state.candidates[state.claimed_place.position].host
+def claim_rounds(
+    request: objects.RequestSpec, state: ServedGroup, answer: Plan | Rejection
+) -> Plan | Rejection:
+    """Claim as the session of the request does."""
+    session = served_requests.session_of(request)
+    session.phase = Phase.DECIDED
+    return session._rounds(state, gang_claiming.claim(state.claims, request, answer))
+
+
+def claimed_host(state: ServedGroup) -> str:
+    assert state.claims.place is not None
+    return state.group.inputs.states[state.claims.place.position].host
 
 
 @pytest.fixture
@@ -73,14 +81,14 @@ def settle(group, monkeypatch) -> Settle:
         group(members, queue=[OWN], left=1)
         states = [one for one in states_of() if one.nodename not in full]
         _, state = asked(states, **(wishes or {"require": "leaf"}))
-        gang = state.gang = GangClaim(Owner("project", "user"), 1.0)
+        gang = state.claims.begin(Owner("project", "user"), 1.0, frozenset())
         [position] = [i for i, one in enumerate(states) if one.nodename == on]
         gang.ledger.held[OWN] = Holding(ClaimedPlace(position, {"allocations": {}}), 1)
         looks = itertools.chain(found, itertools.repeat(found[-1]))
         monkeypatch.setattr(group_members, "read", lambda *_: next(looks))
         monkeypatch.setattr(claim_conflict, "FIRST_PAUSE", 0.0)
         monkeypatch.setattr(claim_conflict, "LONGEST_PAUSE", 0.0)
-        return claim_conflict.settle(state, gang)
+        return claim_conflict.resolve(state.claims)
 
     return settle_
 
@@ -142,13 +150,13 @@ def test_a_plan_that_is_not_claimed_keeps_a_constraint_only_without_others(
 ):
     group(left=1)
     _, state = asked(states_of(), **wish)
-    state.set_members(found)
+    state.group.use(state.group.inputs.with_members(found))
     if is_refused:
         with pytest.raises(exceptions.RefusedError, match="is not known: no answer") as refused:
-            claim_conflict.check_unclaimed(state, "no answer")
+            claim_conflict.check_unclaimed(state.claims, "no answer")
         assert refused.value.tenant.endswith("is not known; try again later")
     else:
-        claim_conflict.check_unclaimed(state, "no answer")
+        claim_conflict.check_unclaimed(state.claims, "no answer")
 
 
 def test_a_plan_of_the_last_look_is_claimed_like_any_other(group, monkeypatch):
@@ -158,24 +166,22 @@ def test_a_plan_of_the_last_look_is_claimed_like_any_other(group, monkeypatch):
     states = offered(states_of())
     request, state = asked(states, require="leaf")
     apart, together = (membership({"vm1": "n01", "vm9": host}) for host in ("n05", "n02"))
-    state.set_members(apart)
-    state.observe(OWN)
+    state.group.use(state.group.inputs.with_members(apart))
     looks = itertools.repeat(apart, claim_conflict.MAX_LOOKS - 2)
     reads = itertools.chain(looks, itertools.repeat(together))
     monkeypatch.setattr(group_members, "read", lambda *_: next(reads))
-    monkeypatch.setattr(state.rooms, "refresh", lambda *_: True)
+    monkeypatch.setattr(state.group.inputs.rooms, "refresh", lambda *_: True)
     monkeypatch.setattr(claim_conflict, "FIRST_PAUSE", 0.0)
-    positions = state.positions(states)
-    first = state.decide(state.group_request(positions))
+    first = state.group.decide(state.group.request())
     assert isinstance(first, Rejection)
     assert first.conflict
-    answer = gang_claiming.claim(state, request, positions, first)
+    answer = claim_rounds(request, state, first)
     assert isinstance(answer, Plan)
     assert claimed_host(state) in hosts_below("leaf1")
 
 
 @pytest.fixture
-def claim(group, monkeypatch) -> Callable[..., tuple[GroupState, Plan | Rejection]]:
+def claim(group, monkeypatch) -> Callable[..., tuple[ServedGroup, Plan | Rejection]]:
     """Return what has a VM claimed beside vm9 of its group, of which nothing is known yet."""
 
     def claim_(
@@ -184,7 +190,7 @@ def claim(group, monkeypatch) -> Callable[..., tuple[GroupState, Plan | Rejectio
         unread: BaseException | None = None,
         has_room: bool = True,
         **wishes: object,
-    ) -> tuple[GroupState, Plan | Rejection]:
+    ) -> tuple[ServedGroup, Plan | Rejection]:
         """Claim.
 
         ``found``: what is read later, the last one again and again; ``answers``: of Placement to
@@ -203,13 +209,11 @@ def claim(group, monkeypatch) -> Callable[..., tuple[GroupState, Plan | Rejectio
             [s for s in states_of("leaf1", "leaf2") if s.host <= "n04" or s.host == "n06"]
         )
         request, state = asked(states, **wishes)
-        state.observe(OWN)
         monkeypatch.setattr(group_members, "read", lambda *_: next(looks))
-        monkeypatch.setattr(state.rooms, "refresh", lambda *_: has_room)
+        monkeypatch.setattr(state.group.inputs.rooms, "refresh", lambda *_: has_room)
         monkeypatch.setattr(claim_conflict, "FIRST_PAUSE", 0.0)
-        positions = state.positions(states)
-        first = state.decide(state.group_request(positions))
-        return state, gang_claiming.claim(state, request, positions, first)
+        first = state.group.decide(state.group.request())
+        return state, claim_rounds(request, state, first)
 
     return claim_
 
@@ -227,7 +231,7 @@ def test_the_plan_that_is_logged_is_the_one_that_is_claimed(claim):
     assert isinstance(answer, Plan)
     assert claimed_host(state) in hosts_below("leaf1")
     assert dict(answer.hosts) == {claimed_host(state): 1}
-    assert state.decide(state.group_request()) is answer
+    assert state.group.decide(state.group.request()) is answer
 
 
 def test_a_request_that_waited_for_its_turn_is_planned_beside_what_the_others_claimed(
@@ -255,19 +259,19 @@ def test_a_request_claims_again_once_the_others_have_moved(claim):
 def test_a_plan_that_cannot_be_claimed_is_nova_s_where_no_room_can_be_read_again(claim):
     state, answer = claim(membership(), answers=[Answer.NO_ROOM], has_room=False)
     assert isinstance(answer, Plan)
-    assert state.claimed_place is None
+    assert state.claims.place is None
 
 
 def test_a_request_whose_vms_cannot_be_read_is_claimed_vm_by_vm(claim, caplog):
     state, answer = claim(membership(), unread=OSError("no route to host"))
     assert isinstance(answer, Plan)
-    assert state.gang is None
+    assert state.claims.gang is None
     assert "is not claimed at once" in caplog.text
     assert "no route to host" in caplog.text
 
 
 @pytest.fixture
-def final_size(group, monkeypatch) -> tuple[States, objects.RequestSpec, GroupState]:
+def final_size(group, monkeypatch) -> tuple[States, objects.RequestSpec, ServedGroup]:
     """Return the request of a VM of three on a leaf, of which nothing else is known yet."""
     group(queue=[OWN], left=1)
     claims_succeed(monkeypatch, [OWN])
@@ -279,16 +283,16 @@ def final_size(group, monkeypatch) -> tuple[States, objects.RequestSpec, GroupSt
 def test_a_claim_that_stays_is_not_refused_by_what_was_read_after_it(final_size, monkeypatch):
     """vm9 is found beside the claim, and others have taken the rest of the leaf."""
     states, request, state = final_size
-    exact = state.rooms.verified
+    exact = state.group.inputs.rooms.verified
 
     def verified(planned):
-        return state.held() if state.claimed_place is not None else exact(planned)
+        return state.group.held() if state.claims.place is not None else exact(planned)
 
     def beside(*_):
         [leaf] = [leaf for leaf in ("leaf1", "leaf2") if claimed_host(state) in hosts_below(leaf)]
         return membership({"vm9": max(hosts_below(leaf) - {claimed_host(state)})})
 
-    monkeypatch.setattr(state.rooms, "verified", verified)
+    monkeypatch.setattr(state.group.inputs.rooms, "verified", verified)
     monkeypatch.setattr(group_members, "read", beside)
     kept = run(states, request, HPCGroupFilter(), HPCRackCapacityFilter())
     assert claimed_host(state) in names(kept or [])
@@ -300,10 +304,10 @@ def test_what_a_request_has_claimed_is_released_when_a_later_filter_refuses_it(
     states, request, state = final_size
     monkeypatch.setattr(group_members, "read", lambda *_: membership())
 
-    def refuse(_state):
-        assert state.claimed_place is not None
+    def refuse(_inputs):
+        assert state.claims.place is not None
         raise exceptions.RefusedError("a cell does not answer")
 
-    monkeypatch.setattr(rack_capacity, "check_members", refuse)
+    monkeypatch.setattr(checks, "check_members", refuse)
     assert not run(states, request, HPCGroupFilter(), HPCRackCapacityFilter())
-    assert state.claimed_place is None
+    assert state.claims.place is None

@@ -6,15 +6,13 @@ import pytest
 from nova import objects
 from oslo_utils import uuidutils
 
-from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.claim import claim_followup
-from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
-from hpc_sched.nova_glue.claim.transaction.ledger import ClaimedPlace
-from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Owner, Written
+from hpc_sched.nova_glue.read.room.allocation_candidates import ClaimedPlace
+from hpc_sched.nova_glue.session import ServedGroup
 from tests.functional.pods import states_of
-from tests.functional.states import spec
+from tests.functional.states import served, spec
 
 pytestmark = pytest.mark.usefixtures("two_pods")
 
@@ -36,15 +34,14 @@ def released(group, monkeypatch) -> list[str]:
     return written
 
 
-def claimed(request: objects.RequestSpec) -> GroupState:
+def claimed(request: objects.RequestSpec) -> ServedGroup:
     """Claim the VM of a request ahead of Nova, and follow that."""
-    state = served_requests.get_state(request, states_of())
-    assert state is not None
-    state.gang = GangClaim(Owner("project", "user"), 1.0)
-    claim_followup.follow(state.gang, state, request)
+    state = served(request, states_of())
+    gang = state.claims.begin(Owner("project", "user"), 1.0, frozenset())
+    claim_followup.follow(state.claims, gang, request)
     amounts = {"provider": {"resources": {"VCPU": 16}}}
-    state.gang.claim({request.instance_uuid: ClaimedPlace(0, {"allocations": amounts})})
-    state.gang.is_complete = True
+    gang.claim({request.instance_uuid: ClaimedPlace(0, {"allocations": amounts})})
+    state.claims.is_complete = True
     return state
 
 
@@ -54,7 +51,7 @@ def test_the_next_request_of_a_thread_ends_the_one_before_that_something_still_r
     claim_followup.look()
     assert released == []
     another = spec(uuid=uuidutils.generate_uuid())
-    served_requests.get_state(another, states_of())
+    served(another, states_of())
     claim_followup.look()
     assert released == [kept.instance_uuid]
     assert claim_followup._followed == []

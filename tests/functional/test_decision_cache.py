@@ -15,7 +15,7 @@ import numpy as np
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan
-from hpc_sched.nova_glue.decide.decision_cache import DecisionCache
+from hpc_sched.nova_glue.decide.decisions import Decisions
 from hpc_sched.topology import Topology
 
 FABRIC = Topology.from_tree({"core": {"leaf1": ["a", "b", "c"], "leaf2": ["d", "e"]}})
@@ -43,7 +43,7 @@ def hosts_of(answer: object) -> dict[str, int]:
 
 
 def test_the_rest_of_a_plan_is_kept_while_vms_take_its_places():
-    cache = DecisionCache()
+    cache = Decisions()
     assert hosts_of(cache.decide(request(3, ROOM, {}))) == {"a": 1, "b": 1, "c": 1}
     rest = request(2, ROOM | {"a": 0}, {"a": 1})
     assert hosts_of(cache.decide(rest, placed=1)) == {"b": 1, "c": 1}
@@ -51,7 +51,7 @@ def test_the_rest_of_a_plan_is_kept_while_vms_take_its_places():
 
 
 def test_a_planned_host_that_has_lost_its_room_is_planned_without():
-    cache = DecisionCache()
+    cache = Decisions()
     assert hosts_of(cache.decide(request(3, ROOM, {}))) == {"a": 1, "b": 1, "c": 1}
     rest = request(2, ROOM | {"a": 0, "c": 0}, {"a": 1})
     found = hosts_of(cache.decide(rest, placed=1))
@@ -62,7 +62,7 @@ def test_a_planned_host_that_has_lost_its_room_is_planned_without():
 
 def test_a_rest_that_is_not_of_a_wanted_size_is_planned_anew():
     """A VM was placed, and another one of the group has come meanwhile."""
-    cache = DecisionCache()
+    cache = Decisions()
     assert hosts_of(cache.decide(request(2, ROOM, {}))).keys() < {*"abcde"}
     [first, _] = cache.answer.places
     rest = request(2, ROOM | {first: 0}, {first: 1})

@@ -232,7 +232,7 @@ def test_eight_threads_with_different_groups_on_one_chain_do_not_mix(monkeypatch
         for turn in range(15)
         for vm in range(3)
     }
-    assert not ours & {kept.instance_uuid for kept in list(served_requests._entries)}
+    assert not ours & {kept.instance_uuid for kept in list(served_requests._sessions)}
 
 
 def test_anti_affinity_on_bare_metal_whose_services_are_the_hosts_of_the_topology(group, two_pods):

@@ -456,19 +456,19 @@ def test_a_vm_that_nova_places_elsewhere_has_one_allocation(
         return real(ctx, client, spec, uuid, alloc_req, **kwargs)
 
     refused: list[str] = []
-    keep = HPCGroupFilter._keep
+    keep = HPCGroupFilter.keep
 
-    def keep_unless_refused(self, states, spec):
+    def keep_unless_refused(self, session, call):
         if refuse_alternates and len(tried) > count:
             raise exceptions.RefusedError("no alternates")
-        return keep(self, states, spec)
+        return keep(self, session, call)
 
     group = cloud.server_group("elsewhere", "anti-affinity")
     CONF.set_override("max_attempts", attempts, "scheduler")
     try:
         with monkeypatch.context() as patch:
             patch.setattr(scheduler_utils, "claim_resources", claim)
-            patch.setattr(HPCGroupFilter, "_keep", keep_unless_refused)
+            patch.setattr(HPCGroupFilter, "keep", keep_unless_refused)
             hosts = cloud.hosts_of(boot("node", count=count, group=group))
     finally:
         CONF.clear_override("max_attempts", "scheduler")
@@ -492,10 +492,10 @@ def remove_claimed_host(patch, number: int) -> list[str]:
             seen.append(spec.instance_uuid)
         claims = claim_followup._followed
         if not removed and len(seen) == number and claims:
-            gang, state_of = claims[-1].gang, claims[-1].state
-            place = gang.places.get(spec.instance_uuid)
+            place = claims[-1].gang.places.get(spec.instance_uuid)
             if place is not None:
-                removed.append(state_of.candidates[place.position].host)
+                states = claims[-1].claims.group.inputs.states
+                removed.append(states[place.position].host)
         return state.host not in removed
 
     patch.setattr(compute_filter.ComputeFilter, "host_passes", passes)
@@ -586,7 +586,7 @@ def test_a_claimed_host_wins_against_every_weigher(cloud, boot, sent, monkeypatc
     def weigh(state, spec):
         claims = claim_followup._followed
         claimed = {place.position for one in claims for place in one.gang.places.values()}
-        found = [one.state.candidates[i] for one in claims for i in claimed]
+        found = [one.claims.group.inputs.states[i] for one in claims for i in claimed]
         return float(any(one is state for one in found))
 
     group = cloud.server_group("pushed", "anti-affinity")

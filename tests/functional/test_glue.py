@@ -25,7 +25,7 @@ from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import group_members
-from hpc_sched.nova_glue.read.nova_claims import GroupClaims
+from hpc_sched.nova_glue.read.nova_claims import NovaClaims
 from hpc_sched.nova_glue.read.room import host_state_room
 from hpc_sched.nova_glue.record import landed_record
 from hpc_sched.weighers import bunch
@@ -34,6 +34,7 @@ from tests.functional.clouds import four_by_eight, write_topology
 from tests.functional.states import (
     configured,
     host_state,
+    known,
     place,
     queue_of,
     run,
@@ -364,15 +365,14 @@ def test_hosts_that_lost_a_claim_go_last_for_the_rest_of_the_request(group):
 def test_a_host_that_lost_a_claim_is_no_longer_last_once_it_takes_a_vm():
     """The first one loses the first claim and takes the second VM: it has room all the same."""
     states = all_hosts()[:3]
-    claims = GroupClaims(states, [])
+    claims = NovaClaims(states, [])
 
     def tried(*positions: int) -> list[int]:
         """Return the hosts that lost once Nova has tried these, of which the last one took it."""
         weights_ = {position: 1.0 - rank for rank, position in enumerate(positions)}
         claims.remember([nova_weights.WeighedHost(states[i], weights_[i]) for i in positions])
         states[positions[-1]].num_instances += 1
-        claims.observe(uuids.instance)
-        return claims.lost.tolist()
+        return claims.observe(uuids.instance, states).lost.tolist()
 
     assert tried(0, 1, 2) == [0, 1]
     assert tried(2, 0) == [1, 2]
@@ -468,7 +468,7 @@ def test_what_is_known_of_a_request_goes_in_the_garbage_collection_that_takes_it
     states = all_hosts()
     run(states, request, HPCHomogeneityFilter(), HPCGroupFilter(), HPCRackCapacityFilter())
     weigh(HopByteWeigher(), states, request)
-    state = weakref.ref(served_requests.find_state(request))
+    state = weakref.ref(known(request).group)
     hosts_ = [weakref.ref(host) for host in states]
     with mock.patch.object(landed_record, "QUIET", 0.0):
         landed_record.write_all()
@@ -510,4 +510,4 @@ def test_eight_threads_with_different_groups_on_one_weigher_do_not_mix(monkeypat
     assert vars(weigher) == {}
     gc.collect()
     ours = {getattr(uuids, f"t{number}x{turn}") for number in range(8) for turn in range(25)}
-    assert not ours & {kept.instance_uuid for kept in list(served_requests._entries)}
+    assert not ours & {kept.instance_uuid for kept in list(served_requests._sessions)}

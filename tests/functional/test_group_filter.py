@@ -9,7 +9,6 @@ from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue import served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import (
     FABRIC,
@@ -24,6 +23,7 @@ from tests.functional.states import (
     host_state,
     queue_of,
     run,
+    served,
     spec,
     weigh,
     why_refused,
@@ -274,8 +274,7 @@ def test_a_request_that_has_placed_a_vm_is_never_refused_by_an_error(group):
     group(queue=queue_of(33), left=33)
     states, request = states_of(), spec(count=32, uuid=uuids.vm000)
     request_group_filter = HPCGroupFilter()
-    state = served_requests.get_state(request, states)
-    assert state is not None
+    served(request, states)
     states[0].consume_from_request(request)
     request.instance_uuid = uuids.vm001
     # 32 more do not fit beside the first: an exception now would leak its claim.

@@ -1,4 +1,4 @@
-"""GroupState: for how many VMs a group is planned, and what its refusals say."""
+"""ServedGroup: for how many VMs a group is planned, and what its refusals say."""
 
 from dataclasses import replace
 
@@ -7,15 +7,16 @@ from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue import served_requests
-from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue.session import ServedGroup
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import hosts_below, states_of
 from tests.functional.states import (
     States,
+    known,
     queue_of,
     run,
     schedule,
+    served,
     spec,
     why_refused,
     wishing,
@@ -24,11 +25,9 @@ from tests.functional.states import (
 pytestmark = pytest.mark.usefixtures("two_pods")
 
 
-def state_of(states: States, **request: object) -> GroupState:
+def state_of(states: States, **request: object) -> ServedGroup:
     """Return the state of a group whose first VM is to be placed."""
-    found = served_requests.get_state(spec(**request), states)
-    assert found is not None
-    return found
+    return served(spec(**request), states)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +75,7 @@ def test_a_group_is_planned_for_all_who_wait_then_for_those_somebody_works_on_th
 ):
     group(members, **said)
     state = state_of(states_of(), count=said["left"], extra_specs=wishing(**constraints))
-    request = state.group_request()
+    request = state.group.request()
     assert (request.active, request.sizes) == (active, sizes)
 
 
@@ -85,9 +84,8 @@ def test_sizes_shrink_with_every_vm_that_is_placed(group):
     states, request = states_of(), spec(count=3, uuid=uuids.vm000)
     for number, sizes in enumerate([(4, 3), (3, 2), (2, 1)]):
         request.instance_uuid = getattr(uuids, f"vm{number:03}")
-        state = served_requests.get_state(request, states)
-        assert state is not None
-        assert state.group_request().sizes == sizes
+        state = served(request, states)
+        assert state.group.request().sizes == sizes
         states[number].consume_from_request(request)
 
 
@@ -107,10 +105,10 @@ def test_one_orphan_does_not_keep_a_group_of_three_from_the_leaf_that_it_prefers
     assert placed() <= hosts_below("leaf5", "leaf6")
 
 
-def refusal(state: GroupState, states: States) -> tuple[str, str]:
+def refusal(state: ServedGroup, states: States) -> tuple[str, str]:
     """Return what operator and tenant read of a group that has no plan."""
-    request = state.group_request(state.positions(states))
-    answer = state.decide(request)
+    request = state.group.request(state.positions(states))
+    answer = state.group.decide(request)
     assert isinstance(answer, Rejection)
     found = request.refusal(answer)
     return found.operator, found.tenant
@@ -143,8 +141,8 @@ def test_hard_affinity_is_no_reason_where_one_host_holds_the_group(group):
     group(left=5)
     states = states_of("leaf1")
     state = state_of(states, count=5, vcpus=4, group_policy="affinity")
-    request = state.group_request(state.positions(states))
-    answer = state.decide(request)
+    request = state.group.request(state.positions(states))
+    answer = state.group.decide(request)
     assert isinstance(answer, Rejection)
     found = request.refusal(replace(answer, count=4))
     assert "affinity" not in found.operator + found.tenant
@@ -155,9 +153,8 @@ def test_a_group_with_hard_affinity_that_fits_on_one_host_has_a_plan(group):
     states = states_of("leaf1")
     request = spec(count=4, vcpus=4, group_policy="affinity")
     assert run(states, request, HPCGroupFilter()) == states
-    state = served_requests.find_state(request)
-    assert state is not None
-    answer = state.decisions.answer
+    state = known(request)
+    answer = state.group.decisions.answer
     assert isinstance(answer, Plan)
     assert list(answer.hosts.values()) == [4]
 

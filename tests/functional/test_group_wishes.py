@@ -195,7 +195,8 @@ MISREAD = [
 def test_a_request_is_unclear_where_a_guarantee_is_asked_for_in_words_nobody_can_read(
     constraints, is_unclear
 ):
-    asked = served_requests.get_hpc_specs(spec(extra_specs=wishing(**constraints)))
+    request = spec(extra_specs=wishing(**constraints))
+    asked = served_requests.session_of(request).hpc_specs(request)
     assert asked.faults
     assert asked.is_unclear == is_unclear
 

@@ -11,13 +11,12 @@ import pytest
 from nova import objects
 
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.io import placement
 from hpc_sched.nova_glue.io.placement import ProviderStocks, Stock
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import states
 from tests.functional.pods import states_of
-from tests.functional.states import States, claims_succeed, queue_of, run, spec, weigh
+from tests.functional.states import States, claims_succeed, known, queue_of, run, spec, weigh
 
 pytestmark = pytest.mark.usefixtures("two_pods")
 
@@ -40,8 +39,7 @@ class Request:
 
     def held(self) -> list[str]:
         """Return the hosts that Placement holds for VMs that Nova has not placed."""
-        state = served_requests.find_state(self.spec)
-        places = state.gang.places.values() if state is not None and state.gang is not None else ()
+        places = known(self.spec).group.held_places().values()
         return [self.hosts[place.position].nodename for place in places]
 
     def place(self, refuses: Refuses) -> list[str]:

@@ -6,7 +6,6 @@ from nova import objects
 
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
-from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.read.room import host_processors
 from tests.functional.pods import (
@@ -22,6 +21,7 @@ from tests.functional.states import (
     databases_say,
     preferred,
     run,
+    served,
     spec,
     why_refused,
     wishing,
@@ -271,12 +271,12 @@ def test_a_member_of_which_only_the_service_host_is_known_has_its_candidates_typ
     monkeypatch.setattr(host_processors, "read_processors", read)
     databases_say(monkeypatch, members={("n20", None): 2, ("n21", "n21"): 1}, left=2)
     states = two_types(["pod1"], ["pod2"])
-    state = served_requests.get_state(spec(count=2), states)
-    assert state is not None
-    found = host_processors.of(
-        states, state.positions(states), state.group.members, state.group.cells, state.fabric
+    state = served(spec(count=2), states)
+    inputs, found = state.group.inputs, state.group.inputs.membership
+    processors = host_processors.of(
+        states, state.positions(states), found.members, found.cells, inputs.fabric
     )
-    assert found.members == {"Intel Broadwell 2x12x2": 3}
+    assert processors.members == {"Intel Broadwell 2x12x2": 3}
     request = spec(count=2, extra_specs=wishing(homogeneous="true"))
     assert names(run(states, request, HPCHomogeneityFilter())) == hosts_below("pod2")
 

@@ -203,7 +203,7 @@ def test_no_host_state_outlives_its_request(group, log):
 def test_a_record_that_cannot_be_made_does_not_stop_the_next_one(group, followed, log, caplog):
     placed(group, 1)
     placed(group, 2)
-    followed[0].kept.topology = None
+    followed[0].kept._claims = None
     [landing] = read_landings(log)
     assert landing["left"] == 2
     assert not followed

@@ -14,11 +14,11 @@ from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.metrics.catalogue import Metric
-from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.exporter import decision_counts, state_gauges, worker
 from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology, request_deadline
 from hpc_sched.nova_glue.io.request_deadline import RequestDeadline
 from hpc_sched.nova_glue.read.room import shunned_hosts
+from hpc_sched.nova_glue.session import PlacementSession
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import faults
 from tests.functional.pods import add_island, states_of
@@ -185,8 +185,8 @@ def test_exceptions_that_filters_and_weighers_catch_are_counted_by_their_class(g
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(HPCGroupFilter, "_keep", fail)
-    monkeypatch.setattr(HopByteWeigher, "_group_weights", fail)
+    monkeypatch.setattr(HPCGroupFilter, "keep", fail)
+    monkeypatch.setattr(HopByteWeigher, "group_weights", fail)
     place()
     assert counted(catalogue.ERRORS) == {("HPCGroupFilter",): 1, ("HopByteWeigher",): 1}
 
@@ -199,10 +199,10 @@ def test_exceptions_in_shadow_mode_are_counted_by_the_class_that_met_them(group,
 
     CONF.set_override("mode", "shadow", "hpc_sched")
     with monkeypatch.context() as patch:
-        patch.setattr(HPCGroupFilter, "_keep", fail)
+        patch.setattr(HPCGroupFilter, "keep", fail)
         place(uuid=uuids.first)
     assert counted(catalogue.ERRORS) == {("HPCGroupFilter",): 1}
-    monkeypatch.setattr(served_requests, "get_state", fail)
+    monkeypatch.setattr(PlacementSession, "_read", fail)
     weigh(HopByteWeigher(), states_of(), spec(count=4, uuid=uuids.second))
     assert counted(catalogue.ERRORS) == {("HPCGroupFilter",): 1, ("HopByteWeigher",): 1}
 
@@ -241,7 +241,7 @@ def test_an_outage_that_two_filters_meet_degrades_a_request_once(group, monkeypa
     group(left=4)
     filters = HPCHomogeneityFilter(), HPCGroupFilter()
     for plugin in filters:
-        monkeypatch.setattr(type(plugin), "_keep", fail)
+        monkeypatch.setattr(type(plugin), "keep", fail)
     states = states_of()
     assert run(states, spec(), *filters) == states
     assert counted(catalogue.DEGRADED) == {("api_database",): 1}

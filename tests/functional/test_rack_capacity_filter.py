@@ -11,9 +11,10 @@ from hpc_sched.filters import rack_capacity
 from hpc_sched.filters.base import GroupFilter
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue import served_requests
+from hpc_sched.nova_glue.answer import spares
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Written
+from hpc_sched.nova_glue.session import PlacementSession
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import states
 from tests.functional.pods import (
@@ -170,7 +171,8 @@ def _begun(
 @pytest.fixture
 def often(monkeypatch):
     """The filter runs again after every 4 VMs; 64 are more than the fabric has hosts."""
-    monkeypatch.setattr(rack_capacity, "VMS_A_RUN", 4)
+    for module in (rack_capacity, spares):
+        monkeypatch.setattr(module, "VMS_A_RUN", 4)
 
 
 def test_it_runs_again_after_every_64_vms():
@@ -243,7 +245,7 @@ def test_nothing_is_refused_once_vms_are_placed(group, often, claimed, monkeypat
     free = [state for state in kept if not state.num_instances][:3]
     # Three places for the four VMs that are left.
     assert run(free, request, HPCRackCapacityFilter(), index=4) == free
-    monkeypatch.setattr(served_requests, "get_state", lambda *_: 1 / 0)
+    monkeypatch.setattr(PlacementSession, "_read", lambda *_: 1 / 0)
     assert run(free, request, HPCRackCapacityFilter(), index=4) == free
 
 

@@ -17,15 +17,15 @@ import nova.conf
 import pytest
 
 from hpc_sched.core.decision_entry import LoggedPlan
-from hpc_sched.nova_glue import served_requests
-from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.nova_glue.record import decision_record, logged_input
+from hpc_sched.nova_glue.session import ServedGroup
 from tests.counted_calls import calls_of
 from tests.functional.states import (
     configured,
     databases_say,
     host_state,
     queue_of,
+    served,
     spec,
     wishing,
 )
@@ -44,12 +44,12 @@ TREE = {
 }
 
 
-def written(state: GroupState, made: LoggedPlan) -> tuple[int, int]:
+def written(state: ServedGroup, made: LoggedPlan) -> tuple[int, int]:
     """Write a record; return the number of calls and its length."""
     texts: list[str] = []
 
     def write() -> None:
-        entry = decision_record._entry(state, state.group_request(), made, None)
+        entry = decision_record._entry(state.claims, state.group.request(), made, None)
         texts.append(json.dumps(entry.as_json(), separators=(",", ":")))
 
     return calls_of(write), len(texts[0])
@@ -76,9 +76,8 @@ def test_the_planners_input_adds_little_to_a_record(monkeypatch, tmp_path: Path,
         databases_say(monkeypatch, queue=queue_of(64), left=64)
         wishes = wishing(app_class="sync", require="pod")
         request = spec(count=64, vcpus=vcpus, group_policy="anti-affinity", extra_specs=wishes)
-        state = served_requests.get_state(request, states)
-        assert state is not None
-        made = decision_record._logged(state, state.decide(state.group_request()))
+        state = served(request, states)
+        made = decision_record._logged(state.group, state.group.decide(state.group.request()))
         assert isinstance(made, LoggedPlan)
         calls, length = written(state, made)
         with monkeypatch.context() as patch:

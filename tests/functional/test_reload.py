@@ -17,7 +17,6 @@ from nova import objects
 
 from hpc_sched import digests, exceptions, topology
 from hpc_sched.configuration import topology_options
-from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.io import loaded_topology, periodic_thread
 from hpc_sched.nova_glue.io.aggregates_driver import AggregatesDriver
 from hpc_sched.snapshot.model import Aggregate
@@ -30,7 +29,7 @@ from tests.functional.cloud_kinds import TWO_BY_FOUR
 from tests.functional.clouds import four_by_eight, write_topology
 from tests.functional.shared_clouds import cloud_mark
 from tests.functional.statements import collected
-from tests.functional.states import configured, host_state, place, spec, weigh
+from tests.functional.states import configured, host_state, known, place, spec, weigh
 from tests.functional.thin_cloud import ThinCloud
 
 CONF = nova.conf.CONF
@@ -265,7 +264,7 @@ def test_a_request_keeps_the_fabric_that_it_began_with(group, change):
     for _ in range(7):
         placed.add(place(states, weigh(weigher, states, request), request))
     assert placed == set(LEAVES[leaf])
-    assert len(served_requests.find_state(request).topology.leaves) == 4
+    assert len(known(request).group.inputs.topology.leaves) == 4
     assert loaded_topology.current().topology.leaves == ("all",)
 
 

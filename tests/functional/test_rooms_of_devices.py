@@ -428,7 +428,7 @@ def test_another_candidate_of_the_same_host_leaves_one_allocation(build, monkeyp
         if len(seen) == 3:
             [followed] = claim_followup._followed
             place = followed.gang.places[spec_obj.instance_uuid]
-            state = followed.state.candidates[place.position]
+            state = followed.claims.group.inputs.states[place.position]
             assert len(state.allocation_candidates) > 1
             state.allocation_candidates.remove(place.candidate)
             removed.append((spec_obj.instance_uuid, state.nodename, place.allocations))

@@ -19,11 +19,11 @@ from oslo_utils import uuidutils
 
 from hpc_sched import exceptions
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.nova_glue import served_requests
-from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io import decision_log, loaded_topology
 from hpc_sched.nova_glue.read.instances import group_members
 from hpc_sched.nova_glue.record import decision_record
+from hpc_sched.nova_glue.session import PlacementSession
 from tests.functional import faults
 from tests.functional.cloud_kinds import EMPTY
 from tests.functional.clouds import write_topology
@@ -237,11 +237,11 @@ def broken(*_args: object, **_more: object) -> Any:
     [
         (GroupRequest, "decide"),
         (GroupRequest, "unconstrained"),
-        (GroupState, "__init__"),
-        (GroupState, "group_request"),
+        (GroupPlacement, "__init__"),
+        (GroupPlacement, "request"),
         (group_members, "read"),
-        (served_requests, "get_state"),
-        (served_requests, "get_colocated"),
+        (PlacementSession, "_read"),
+        (PlacementSession, "colocated"),
         (decision_record, "_entry"),
         (decision_log, "append"),
     ],
@@ -252,7 +252,7 @@ def test_a_bug_is_logged_and_nova_does_not_notice(pair, start, monkeypatch, wher
     with monkeypatch.context() as patch:
         patch.setattr(where, name, broken)
         check_same(pair)
-    if name in ("decide", "__init__", "group_request", "read", "get_state"):
+    if name in ("decide", "__init__", "request", "read", "_read"):
         reasons = {json.dumps(one.get("reason")) for one in read_decisions(log)}
         assert any("RuntimeError: a bug" in reason for reason in reasons), reasons
     if name != "append":

@@ -12,9 +12,9 @@ import pytest
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue import shadow
+from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.claim import claim_conditions
-from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io import periodic_thread
 from hpc_sched.nova_glue.record import landed_record
 from hpc_sched.weighers.bunch import BunchWeigher
@@ -259,7 +259,7 @@ def test_a_request_that_is_freed_is_logged_with_what_was_claimed_after_the_last_
     assert landing["landed"]["released"] == (not hosts)
     gc.collect()
     assert not [one for one in seen if one() is not None]
-    assert not shadow._requests
+    assert not served_requests._sessions
 
 
 def test_no_host_state_outlives_its_request(group, log):
@@ -277,8 +277,10 @@ def test_further_vms_and_filters_are_not_planned_again(group, log, monkeypatch):
     queue, states = queue_of(3), states_of()
     group(queue=queue, left=3)
     decided: list[object] = []
-    decide: Callable[..., object] = GroupState.decide
-    monkeypatch.setattr(GroupState, "decide", lambda *a, **k: decided.append(1) or decide(*a, **k))
+    decide: Callable[..., object] = GroupPlacement.decide
+    monkeypatch.setattr(
+        GroupPlacement, "decide", lambda *a, **k: decided.append(1) or decide(*a, **k)
+    )
     request = spec(count=3, uuid=queue[0])
     run(states, request, *(made() for made in FILTERS))
     number = len(decided)

@@ -25,7 +25,6 @@ from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.io import watched_file
 from hpc_sched.nova_glue.read.instances import colocated_instances
 from hpc_sched.nova_glue.read.instances.host_instances import HostInstances
@@ -41,6 +40,7 @@ from tests.functional.states import (
     queue_of,
     run,
     schedule,
+    served,
     spec,
     weigh,
     why_refused,
@@ -548,9 +548,9 @@ def test_vms_that_a_host_does_not_report_yet_are_taken_off_what_is_free(monkeypa
     weighed = [weights.WeighedHost(state, 0) for state in states]
     # Equal but for their names.
     assert MDOBPWeigher().weigh_objects(weighed, request) == [0.05, 0.0]
-    state = served_requests.get_state(request, states)
-    found = state.group_request().problem().packing
-    rows = state.host_index
+    state = served(request, states)
+    found = state.group.request().problem().packing
+    rows = state.group.inputs.host_index
     assert found.free[rows].tolist() == [[12, 32768], [12, 32768]]
     assert found.usable[rows].tolist() == [[16, 65536], [16, 65536]]
 

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from nova.scheduler import weights
 
-from hpc_sched.nova_glue import served_requests
 from tests.functional.states import (
     configured,
     databases_say,
     host_state,
+    known,
     queue_of,
     spec,
     wishing,
@@ -81,10 +81,9 @@ def test_the_topology_chooses_the_leaf_and_mdobp_the_host_whatever_nova_prefers(
     leaves = list(dict.fromkeys(host[:4] for host in found))
     # Leaf after leaf, none of them interrupted by another.
     assert [host[:4] for host in found] == sorted((host[:4] for host in found), key=leaves.index)
-    state = served_requests.find_state(request)
-    assert state is not None
+    state = known(request)
     # And in each leaf in the order of the angles, as far as they differ.
-    packing, topology = state.group_request().problem().packing, state.topology
+    packing, topology = state.group.request().problem().packing, state.group.inputs.topology
     assert packing is not None
     cosine = _cosines(packing.free / packing.usable, packing.demand / packing.usable)
     for leaf in leaves:

@@ -32,9 +32,9 @@ def test_a_request_is_looked_at_again_after_a_failure(begin, caplog):
 
 
 def test_a_request_that_is_over_stays_over_when_another_thread_begins_one():
-    gang, spec = GangClaim(Owner("project", "user"), 1.0), objects.RequestSpec()
-    state = SimpleNamespace(observed_at=0.0)
-    one = claim_followup._Followed(gang, state, weakref.ref(spec), threading.get_ident())
+    gang, spec = GangClaim(Owner("project", "user")), objects.RequestSpec()
+    claims = SimpleNamespace(gang=gang)
+    one = claim_followup._Followed(claims, gang, weakref.ref(spec), threading.get_ident())
     with mock.patch.object(claim_followup, "_followed", [one]):
         claim_followup.end_others()
         other = threading.Thread(target=claim_followup.end_others)
@@ -49,7 +49,7 @@ def test_after_a_failure_of_the_plugin_nothing_late_comes_between_novas_calls(be
             world.do(command)
         world.do("step a late")
         world.do("claim a")
-        with mock.patch.object(claim_conflict, "settle", side_effect=RuntimeError("a bug")):
+        with mock.patch.object(claim_conflict, "resolve", side_effect=RuntimeError("a bug")):
             world.do("claim a")
             world.do("step a")
             world.do("step a")

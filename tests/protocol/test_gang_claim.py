@@ -10,8 +10,8 @@ import pytest
 from hpc_sched import conf
 from hpc_sched.nova_glue.claim.transaction import gang_claim, repair
 from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
-from hpc_sched.nova_glue.claim.transaction.ledger import ClaimedPlace
 from hpc_sched.nova_glue.io.allocations import Answer, Owner
+from hpc_sched.nova_glue.read.room.allocation_candidates import ClaimedPlace
 from tests.protocol.direct import DirectAdapter, connected
 from tests.protocol.placement_model import PlacementModel, Provider
 
@@ -84,7 +84,7 @@ def cloud() -> Iterator[Cloud]:
 
 @pytest.fixture
 def gang() -> GangClaim:
-    return GangClaim(Owner("project", "user"), 1.0)
+    return GangClaim(Owner("project", "user"))
 
 
 def test_what_nova_has_found_is_not_removed_though_that_was_not_seen(cloud, gang):
@@ -131,20 +131,20 @@ def test_a_claim_that_differs_from_the_held_one_on_one_instance_is_not_taken_for
     cloud.adapter.fates = []
     for uuid, host in (("a", "x"), ("b", "z")):
         cloud.nova_claims(uuid, host)
-        gang.settle(uuid, on(host))
+        gang.note_placed(uuid, on(host))
     assert cloud.held == {"a": ["x"], "b": ["z"]}
 
 
 def test_other_amounts_of_the_same_providers_are_another_place(cloud, gang):
     larger = ClaimedPlace(0, {"allocations": {"x": {"resources": {"VCPU": 2}}}})
     gang.claim({"a": place("x")})
-    assert gang.holds({"a": place("x")})
-    assert not gang.holds({"a": larger})
+    assert gang.ledger.holds({"a": place("x")})
+    assert not gang.ledger.holds({"a": larger})
     # The answer to a larger claim is lost, and others have replaced the allocations since.
     cloud.adapter.fates = ["lost"]
     cloud.put("a", on("x"))
     assert gang.claim({"a": larger}).answer is not Answer.DONE
-    assert not gang.is_held
+    assert not gang.places
 
 
 def test_each_consumer_is_sent_with_its_own_generation(cloud, gang):
@@ -184,7 +184,7 @@ def test_what_nova_has_claimed_needs_no_fence(cloud, gang):
     gang.claim({"a": place("x"), "b": place("y")})
     cloud.adapter.fates = []
     cloud.nova_claims("a", "x")
-    gang.settle("a", on("x"))
+    gang.note_placed("a", on("x"))
     before = gang.transactions
     gang.fence()
     assert gang.transactions == before
@@ -195,7 +195,7 @@ def test_an_instance_that_nova_has_placed_elsewhere_is_not_where_it_was_claimed(
     gang.claim({"a": place("x"), "b": place("x")})
     for uuid, host in (("a", "y"), ("b", "x")):
         cloud.nova_claims(uuid, host)
-        gang.settle(uuid, on(host))
+        gang.note_placed(uuid, on(host))
     assert gang.place_of("a") is None
     assert gang.place_of("b") == place("x")
     assert cloud.held == {"a": ["y"], "b": ["x"]}
@@ -225,7 +225,7 @@ def test_a_late_claim_of_a_vm_that_nova_places_elsewhere_is_repaired_later_too(c
     assert cloud.late(0) == 204
     cloud.nova_claims("a", "y")
     cloud.adapter.unanswered = 1
-    gang.settle("a", on("y"))
+    gang.note_placed("a", on("y"))
     gang.clean(never)
     assert cloud.held == {"a": ["y"]}
 
@@ -246,15 +246,14 @@ def made_after_nova_has_claimed(cloud: Cloud, gang: GangClaim) -> None:
     cloud.adapter.fates = ["lost"]
     gang.claim({"a": place("x")})
     cloud.nova_claims("a", "x")
-    gang.settle("a", on("x"))
+    gang.note_placed("a", on("x"))
     cloud.put("a", {})
     assert cloud.late(0) == 204
 
 
 def test_a_late_claim_of_a_vm_of_which_nothing_is_known_is_not_forgotten(cloud, gang):
     made_after_nova_has_claimed(cloud, gang)
-    gang.clean(lambda _: None, is_last=True)
-    assert gang.unsettled == ["a"]
+    assert gang.clean(lambda _: None, is_last=True) == ["a"]
     gang.clean(lambda _: True, is_last=True)
     assert cloud.held == {}
 
@@ -276,7 +275,7 @@ def test_a_repair_that_is_not_made_is_made_again(cloud, gang, fates):
     gang.claim({"a": place("x")})
     cloud.nova_claims("a", "y")
     cloud.adapter.fates = list(fates)
-    gang.settle("a", on("y"))
+    gang.note_placed("a", on("y"))
     gang.clean(never)
     assert cloud.held == {"a": ["y"]}
 
@@ -351,7 +350,7 @@ def test_a_release_that_failed_takes_nothing_of_what_nova_claims_afterwards(
     gang.release()
     cloud.adapter.fates = []
     cloud.nova_claims("a", host)
-    gang.settle("a", on(host))
+    gang.note_placed("a", on(host))
     gang.clean(never)
     assert cloud.held == {"a": [host]}
     assert gang.is_clean
@@ -373,11 +372,11 @@ def test_a_transaction_that_is_made_after_nova_has_released_its_claims_is_remove
     assert gang.claim({uuid: place(host) for uuid, host in hosts.items()}).answer is Answer.UNKNOWN
     for uuid in "ab":
         cloud.nova_claims(uuid, hosts[uuid])
-        gang.settle(uuid, on(hosts[uuid]))
+        gang.note_placed(uuid, on(hosts[uuid]))
     assert cloud.late(0) == 409
     for uuid in "ab":
         cloud.put(uuid, {})
-    gang.forget_settled()
+    gang.give_back()
     assert cloud.late(0) == 204
     cloud.adapter.fates = []
     gang.clean(never)
@@ -418,9 +417,8 @@ def test_usage_without_a_consumer_is_looked_for_at_the_last(cloud, gang, has_roo
             cloud.nova_claims(uuid, "x")
     gang.clean(never)
     assert not gang.is_clean
-    gang.clean(never, is_last=True)
+    assert gang.clean(never, is_last=True) == []
     assert cloud.held == ({} if has_room else {"c": ["x"], "d": ["x"]})
-    assert gang.unsettled == []
 
 
 def test_what_could_not_be_looked_at_is_unsettled(cloud, gang):
@@ -428,10 +426,8 @@ def test_what_could_not_be_looked_at_is_unsettled(cloud, gang):
     gang.claim({"b": place("x"), "a": place("x")})
     gang.release()
     cloud.adapter.unanswered = 1
-    gang.clean(never)
-    assert gang.unsettled == ["a", "b"]
-    gang.clean(never)
-    assert gang.unsettled == []
+    assert gang.clean(never) == ["a", "b"]
+    assert gang.clean(never) == []
 
 
 def test_a_placement_that_does_not_answer_is_asked_once_for_all_instances(cloud, gang):
@@ -439,7 +435,7 @@ def test_a_placement_that_does_not_answer_is_asked_once_for_all_instances(cloud,
     cloud.adapter.fates, cloud.adapter.unanswered = ["conflict"], 1
     gang.release()
     assert cloud.adapter.count("GET") == 1
-    assert len(gang.unsettled) == 64
+    assert len(gang.places) == 64
     cloud.adapter.fates, cloud.adapter.unanswered = ["conflict"], 1
     gang.clean(never)
     assert cloud.adapter.count("GET") == 2
@@ -469,8 +465,8 @@ def test_an_instance_that_nova_has_moved_since_is_left_where_it_is(cloud, gang):
     gang.claim({"a": place("x")})
     cloud.nova_claims("a", "y")
     cloud.adapter.unanswered = 1
-    gang.settle("a", on("y"))
-    assert gang.unsettled == ["a"]
+    gang.note_placed("a", on("y"))
+    assert not gang.is_clean
     cloud.put("a", {})
     cloud.nova_claims("a", "x")
     gang.clean(never)
@@ -480,7 +476,7 @@ def test_an_instance_that_nova_has_moved_since_is_left_where_it_is(cloud, gang):
 def test_of_a_provider_that_both_places_share_nova_keeps_what_was_claimed(cloud, gang):
     gang.claim({"a": place("z", "gpu0")})
     cloud.nova_claims("a", "z", "gpu1")
-    gang.settle("a", on("z", "gpu1"))
+    gang.note_placed("a", on("z", "gpu1"))
     assert cloud.held == {"a": ["gpu1", "z"]}
 
 
@@ -490,7 +486,7 @@ def test_two_requests_for_the_same_instances_never_take_the_others_claim_for_the
     """As after a message that came twice: the second one goes on without a claim."""
     caplog.set_level(logging.INFO)
     gang.claim({"a": place("x"), "b": place("y")})
-    other = GangClaim(Owner("project", "user"), 1.0)
+    other = GangClaim(Owner("project", "user"))
     assert other.claim({"a": place("x"), "b": place("z")}).answer is Answer.CONSUMER_CHANGED
     other.release()
     assert cloud.held == {"a": ["x"], "b": ["y"]}

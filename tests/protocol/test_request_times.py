@@ -124,7 +124,7 @@ def test_the_time_of_a_refusal_is_what_it_took_too(history, decision_log):
 
 def test_what_a_refusal_releases_is_part_of_its_time(history, decision_log):
     refusal = exceptions.RefusedError("a reason")
-    with mock.patch.object(HPCRackCapacityFilter, "_keep", side_effect=refusal):
+    with mock.patch.object(HPCRackCapacityFilter, "keep", side_effect=refusal):
         history.do("create a1,a2 s1 group=g require=leaf")
         history.do("claim a")
         history.do("step a")

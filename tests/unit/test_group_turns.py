@@ -11,11 +11,12 @@ from hpc_sched import conf
 from hpc_sched.nova_glue.claim import group_turns
 from hpc_sched.nova_glue.claim.group_turns import GroupTurn
 from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
-from hpc_sched.nova_glue.claim.transaction.ledger import ClaimedPlace, Holding
+from hpc_sched.nova_glue.claim.transaction.ledger import Holding
 from hpc_sched.nova_glue.io import request_deadline
 from hpc_sched.nova_glue.io.allocations import Owner
 from hpc_sched.nova_glue.read.instances import in_flight_instances
 from hpc_sched.nova_glue.read.instances.in_flight_instances import LookupResult
+from hpc_sched.nova_glue.read.room.allocation_candidates import ClaimedPlace
 from tests.turned_clock import TurnedClock
 
 CONF = nova.conf.CONF
@@ -102,7 +103,7 @@ def test_nothing_is_kept_of_a_group_without_requests():
 
 def claimed(turn: GroupTurn) -> GangClaim:
     """Return a claim of this process of ``ours``, on the only HostState."""
-    gang = GangClaim(Owner("project", "user"), 1.0)
+    gang = GangClaim(Owner("project", "user"))
     gang.ledger.held["ours"] = Holding(ClaimedPlace(0, {"allocations": CLAIMED}), 1)
     turn.add_claim(gang, ["ours"], [SimpleNamespace(host=PLACE[0], nodename=PLACE[1])])
     return gang
@@ -123,9 +124,9 @@ def test_own_claims_that_nova_has_found_hold_and_those_placed_elsewhere_are_look
 ):
     monkeypatch.setattr(GangClaim, "_repair", lambda *_, **__: None)
     turn = GroupTurn()
-    claimed(turn).settle("ours", CLAIMED)
+    claimed(turn).note_placed("ours", CLAIMED)
     assert turn.look_up_anew(None, ["ours"], ()).places == {"ours": PLACE}
-    claimed(turn).settle("ours", {"another": {"resources": {"VCPU": 1}}})
+    claimed(turn).note_placed("ours", {"another": {"resources": {"VCPU": 1}}})
     assert turn.look_up_anew(None, ["ours"], ()).places == {}
     assert asked == ["ours"]
 
@@ -133,8 +134,8 @@ def test_own_claims_that_nova_has_found_hold_and_those_placed_elsewhere_are_look
 def test_what_nova_releases_after_no_valid_host_is_looked_up(asked):
     turn = GroupTurn()
     gang = claimed(turn)
-    gang.settle("ours", CLAIMED)
-    gang.forget_settled()
+    gang.note_placed("ours", CLAIMED)
+    gang.give_back()
     assert turn.look_up_anew(None, ["ours"], ()).places == {}
     assert asked == ["ours"]
 

@@ -17,8 +17,8 @@ from nova import objects
 from oslo_log import log as logging
 
 from hpc_sched import clock
+from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
-from hpc_sched.nova_glue.decide.group_state import GroupState
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 from hpc_sched.nova_glue.read.instances import request_instances
@@ -43,8 +43,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.2, 15.0
 
 @dataclass(eq=False)
 class _Followed:
+    claims: RequestClaims
     gang: GangClaim
-    state: GroupState
     spec: weakref.ref[objects.RequestSpec]
     thread: int  # that serves the request, or a greenlet
     is_over: bool = False
@@ -60,9 +60,9 @@ _all_at = -ALL_EVERY  # the last search among all objects; monotonic time
 _lock = threading.Lock()  # of the list
 
 
-def follow(gang: GangClaim, state: GroupState, spec: objects.RequestSpec) -> None:
+def follow(claims: RequestClaims, gang: GangClaim, spec: objects.RequestSpec) -> None:
     """Release what Nova does not use of a request's claims, once the request is over."""
-    entry = _Followed(gang, state, weakref.ref(spec), threading.get_ident())
+    entry = _Followed(claims, gang, weakref.ref(spec), threading.get_ident())
     with _lock:
         _followed.append(entry)
     _thread.start()
@@ -80,7 +80,7 @@ def end_others() -> None:
 
 
 def look() -> None:
-    """Settle all claims that Nova has made, and release those of requests that are over."""
+    """Note all claims that Nova has made, and release those of requests that are over."""
     with _lock:
         found = list(_followed)
     _free_ended(found)
@@ -97,23 +97,23 @@ def look() -> None:
             if not one.has_failed:
                 LOG.exception("The claims of a request cannot be followed")
             one.has_failed = True
-            is_done = clock.current.monotonic() - one.state.observed_at >= IDLE + LATE
+            is_done = clock.current.monotonic() - one.claims.group.event.at >= IDLE + LATE
         if is_done:
             with _lock, suppress(ValueError):
                 _followed.remove(one)
 
 
 def _is_done(one: _Followed) -> bool:
-    gang, state = one.gang, one.state
-    is_released = state.observer.is_released
+    gang, group = one.gang, one.claims.group
+    is_released = group.nova.hosts.is_released
     is_over = one.is_over or one.spec() is None or is_released
-    state.settle()
+    one.claims.note_placed()
     if is_released:
-        gang.forget_settled()
-    if gang.is_clean and gang.is_complete:
+        gang.give_back()
+    if gang.is_clean and one.claims.is_complete:
         return True
     now = clock.current.monotonic()
-    if not is_over and now - state.observed_at < IDLE:
+    if not is_over and now - group.event.at < IDLE:
         return False
     if one.over_at is None:
         one.over_at = now
@@ -121,13 +121,13 @@ def _is_done(one: _Followed) -> bool:
         return False
     one.clean_at, one.pause = now + one.pause, min(2 * one.pause, LONGEST_PAUSE)
     is_last = now - one.over_at >= LATE
-    gang.clean(_is_deleted, is_last=is_last)
-    is_done = gang.is_clean or (is_last and not gang.unsettled)
+    unsettled = gang.clean(_is_deleted, is_last=is_last)
+    is_done = gang.is_clean or (is_last and not unsettled)
     is_given_up = now - one.over_at >= 2 * LATE
     if is_given_up and not is_done:
         LOG.warning(
             "Allocations of instances %s may be left in Placement, which has not answered",
-            ", ".join(gang.unsettled),
+            ", ".join(unsettled),
         )
     return is_done or is_given_up
 
@@ -151,7 +151,7 @@ def _free_ended(followed: Sequence[_Followed]) -> None:
     """
     global _all_at
     now = clock.current.monotonic()
-    idle = [(one, now - one.state.observed_at) for one in followed if not one.is_over]
+    idle = [(one, now - one.claims.group.event.at) for one in followed if not one.is_over]
     waiting = [one for one, seconds in idle if seconds >= one.all_after]
     if waiting and now - _all_at >= ALL_EVERY:
         _all_at = now

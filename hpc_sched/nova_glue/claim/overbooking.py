@@ -23,8 +23,7 @@ from oslo_log import log as logging
 from hpc_sched import clock
 from hpc_sched.core.room.providers import Amounts
 from hpc_sched.nova_glue.claim import claim_conflict
-from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
-from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.io import databases, placement
 from hpc_sched.nova_glue.read.instances import request_instances
 
@@ -44,25 +43,27 @@ class Company:
     at: float  # a monotonic time
 
 
-def company(gang: GangClaim) -> Company:
+def company(instances: Collection[str]) -> Company:
     """Return whether instances of other requests are being placed; not if that is not known.
 
     Never for a request of one instance: its claim is as Nova's own. Moves are not seen. One query
     in the API database.
+
+    :param instances: of the request
     """
     now = clock.current.monotonic()
-    if len(gang.instances) < 2:
+    if len(instances) < 2:
         return Company(is_there=False, at=now)
     try:
         context = nova_context.get_admin_context()
-        found = request_instances.are_others_placed(context, gang.instances)
+        found = request_instances.are_others_placed(context, instances)
     except databases.OUTAGES as error:
         LOG.debug("Hosts are not read after a claim: %s", databases.api_problem(error))
         found = False
     return Company(found, now)
 
 
-def to_leave(state: GroupState, gang: GangClaim, before: Company) -> list[int]:
+def to_leave(claims: RequestClaims, before: Company) -> list[int]:
     """Return the hosts of a claim that hold more than they have, if the request must plan again.
 
     Positions of HostStates; none if the claim stays. The rooms of the hosts that were reached are
@@ -77,16 +78,16 @@ def to_leave(state: GroupState, gang: GangClaim, before: Company) -> list[int]:
     :param before: what :func:`company` said before the claim
     """
     is_short = clock.current.monotonic() - before.at < SHORT
-    if not before.is_there and (is_short or not company(gang).is_there):
+    if not before.is_there and (is_short or not company(claims.instances).is_there):
         return []
-    held = state.held()
+    inputs, held = claims.group.inputs, claims.group.held()
     positions = np.flatnonzero(held)
-    left = (state.rooms.left - held)[positions]
+    left = (inputs.rooms.left - held)[positions]
     look_at: list[int] = positions[np.argsort(left, kind="stable")].tolist()
     for look in range(claim_conflict.MAX_LOOKS):
         if look and not claim_conflict.pause(look):
             break
-        excess = state.rooms.overbooked(look_at, BUDGET)
+        excess = inputs.rooms.overbooked(look_at, BUDGET)
         if excess is None and look:
             # What was known before makes it move.
             break
@@ -94,13 +95,13 @@ def to_leave(state: GroupState, gang: GangClaim, before: Company) -> list[int]:
             return []
         look_at = sorted(excess)
         too_much = {key: amount for found in excess.values() for key, amount in found.items()}
-        if _is_last(gang.instances, too_much):
+        if _is_last(claims.instances, too_much):
             break
     LOG.info(
         "Group %s is claimed again: more is claimed on %s than there is. Placement does not let "
         "that happen with allocation_conflict_retry_count = 1",
-        state.request.group_id,
-        ", ".join(state.name_of(i) for i in look_at),
+        inputs.request.group_id,
+        ", ".join(inputs.name_of(i) for i in look_at),
     )
     return look_at
 

@@ -14,7 +14,7 @@ from hpc_sched.core.sharing.unplanned_order import UnplannedVMs
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import group_members, mdobp_input
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.read.nova_claims import GroupClaims
+from hpc_sched.nova_glue.read.nova_claims import NovaClaims
 from hpc_sched.nova_glue.read.room import compared_hosts, host_state_room
 from hpc_sched.topology.tree import name_rank
 
@@ -52,10 +52,10 @@ class UnplannedRequest:
                 for state in states
             ]
         self._vms = UnplannedVMs(packing, members, name_rank([s.nodename for s in states]), room)
-        self.claims = GroupClaims(states, ())
+        self.nova = NovaClaims(states, ())
 
-    def keys(self, states: Sequence[host_manager.HostState]) -> Array:
-        """Return the sort keys of hosts for the next VM, smallest first. Shape (states,)."""
-        keys = self._vms.keys(self.claims.placed, self.claims.lost)
-        found: Array = keys[self.claims.hosts.positions(states)]
-        return found
+    def keys(self) -> Array:
+        """Return the sort keys of the candidates for the next VM, smallest first."""
+        event = self.nova.last
+        keys: Array = self._vms.keys(event.placed, event.lost)[event.candidates]
+        return keys

@@ -1,12 +1,14 @@
-"""The VMs of a request that HostStates have taken, and the hosts that lost a claim."""
+"""What Nova does for a request between its calls: the VMs that HostStates take, and lost claims."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import nova.conf
 import numpy as np
 from nova.scheduler import host_manager
 
+from hpc_sched import clock
 from hpc_sched.core.arrays import Array
 
 CONF = nova.conf.CONF
@@ -49,8 +51,28 @@ class ClaimObserver:
         )
 
 
-class GroupClaims:
-    """The claims of one group's request so far, as of the last :meth:`observe`."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Event:
+    """What Nova has done for a request up to one of its calls: taken, lost or dropped hosts.
+
+    Arrays are over the HostStates of the first call.
+    """
+
+    at: float  # monotonic time of the call
+    candidates: Array  # positions of the HostStates that are left, shape (candidates,)
+    placed: Array  # VMs of the request that each HostState has taken, shape (HostStates,)
+    lost: Array  # positions of the HostStates that lost a claim of the request, shape (lost,)
+    instance: str | None = None  # uuid of the VM to place next; None before the first call
+    slot: int = 0  # number of the plan's place that belongs to it
+
+    @property
+    def number(self) -> int:
+        """Number of VMs that the request has placed."""
+        return int(self.placed.sum())
+
+
+class NovaClaims:
+    """Nova's claims for one request, seen at its calls."""
 
     def __init__(self, states: Sequence[host_manager.HostState], queue: Sequence[str]) -> None:
         """Start before the first claim.
@@ -58,24 +80,37 @@ class GroupClaims:
         :param queue: uuids of the VMs without a place, in the order of the plan's places
         """
         self.hosts = ClaimObserver(states)
-        self.placed: Array = np.zeros(len(states), dtype=np.int64)  # shape (HostStates,)
+        self.last = Event(
+            clock.current.monotonic(),
+            candidates=np.arange(len(states)),
+            placed=np.zeros(len(states), dtype=np.int64),
+            lost=np.zeros(0, dtype=np.int64),
+        )
         self._queue = list(queue)
-        self.current_uuid: str | None = None  # the VM to place next
         self._weighed: Sequence[Any] = ()
-        self._lost: set[int] = set()
 
-    def observe(self, instance_uuid: str) -> None:
-        """Update the claims; ``instance_uuid`` is the VM to place next."""
-        placed = self.hosts.placed()
-        if placed.sum() > self.number and self.current_uuid in self._queue:
-            self._queue.remove(self.current_uuid)
-        self._note_lost(placed)
-        self.placed = placed
-        self.current_uuid = instance_uuid
+    def observe(self, instance: str, states: Sequence[host_manager.HostState]) -> Event:
+        """Return what Nova has done up to a call.
+
+        :param instance: uuid of the VM to place next
+        :param states: the candidates of the call
+        """
+        placed, before = self.hosts.placed(), self.last
+        if placed.sum() > before.number and before.instance in self._queue:
+            self._queue.remove(before.instance)
+        self.last = Event(
+            clock.current.monotonic(),
+            self.hosts.positions(states),
+            placed,
+            self._lost(placed),
+            instance,
+            self._queue.index(instance) if instance in self._queue else 0,
+        )
+        return self.last
 
     def taken_since(self) -> list[int]:
         """Return the positions of the HostStates that took a VM since the last :meth:`observe`."""
-        found: list[int] = np.flatnonzero(self.hosts.placed() > self.placed).tolist()
+        found: list[int] = np.flatnonzero(self.hosts.placed() > self.last.placed).tolist()
         return found
 
     def remember(self, weighed: Sequence[Any]) -> None:
@@ -86,33 +121,17 @@ class GroupClaims:
         """
         self._weighed = weighed
 
-    @property
-    def number(self) -> int:
-        """Number of VMs that the request has placed."""
-        return int(self.placed.sum())
-
-    @property
-    def lost(self) -> Array:
-        """Positions of the HostStates that lost a claim of the request. Shape (lost,)."""
-        return np.array(sorted(self._lost), dtype=np.int64)
-
-    @property
-    def slot(self) -> int:
-        """Number of the plan's place that belongs to the current VM, from 0."""
-        return self._queue.index(self.current_uuid) if self.current_uuid in self._queue else 0
-
-    def _note_lost(self, placed: Array) -> None:
-        """Add the hosts that Nova tried before the one that took the last VM to :attr:`lost`."""
+    def _lost(self, placed: Array) -> Array:
+        """Return the hosts that lost a claim: Nova tried them before the one that took a VM."""
+        before = self.last
         weighed, self._weighed = self._weighed, ()
         # With host_subset_size above 1 Nova's first choice is random and shows nothing.
         if not weighed or CONF.filter_scheduler.host_subset_size > 1:
-            return
-        rose = np.flatnonzero(placed > self.placed)
-        if len(rose) != 1:
-            return
+            return before.lost
+        rose = np.flatnonzero(placed > before.placed)
         index = self.hosts.index
-        taker = next((w for w in weighed if index.get(id(w.obj)) == rose[0]), None)
+        taker = next((w for w in weighed if [index.get(id(w.obj))] == rose.tolist()), None)
         if taker is None:
-            return
-        self._lost.discard(int(rose[0]))
-        self._lost.update(index[id(host.obj)] for host in weighed if host.weight > taker.weight)
+            return before.lost
+        tried = [index[id(host.obj)] for host in weighed if host.weight > taker.weight]
+        return np.union1d(np.setdiff1d(before.lost, rose), np.array(tried, dtype=np.int64))

@@ -33,10 +33,12 @@ from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.core.sharing.mdobp import DECIMALS
 from hpc_sched.metrics import catalogue, counts
-from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue.claim.request_claims import RequestClaims
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.exporter import decision_counts
 from hpc_sched.nova_glue.io import request_deadline, scheduler_digests
 from hpc_sched.nova_glue.io.decision_log import append
+from hpc_sched.nova_glue.read.inputs import Inputs
 from hpc_sched.nova_glue.read.request_spec import (
     number_of,
     project_of,
@@ -56,8 +58,10 @@ MAX_INSTANCES = 256
 MAX_SHUNNED = 64  # names of shunned hosts for one reason
 
 
-def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None) -> None:
-    """Log the decision on a request once; later calls for the request do nothing.
+def log(
+    claims: RequestClaims, answer: Plan | Rejection, refused: str | None
+) -> LoggedDecision | None:
+    """Log the decision on a request; return what was logged, None if it cannot be.
 
     One line on INFO and, with ``decision_log``, one JSON object on a line of that file. What is
     known now is logged when the plugin returns to Nova, with the time until then. Never raises: a
@@ -65,49 +69,32 @@ def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None)
 
     :param refused: the operator's text if the request is refused
     """
-    if state.is_logged:
-        return
-    state.is_logged = True
+    group = claims.group
+    instance, path = group.inputs.request.instance_uuid, CONF.hpc_sched.decision_log
     try:
-        request, made = state.group_request(), _logged(state, answer)
+        request, made = group.request(), _logged(group, answer)
         is_proven = not isinstance(answer, Plan) or answer.is_proven
-        sentence = _sentence(state, request, made, refused, is_proven)
-        path: str | None = CONF.hpc_sched.decision_log
+        sentence = _sentence(claims, request, made, refused, is_proven)
         entry: DecisionEntry | None = None
         if path:
             uses_shunned = isinstance(answer, Plan) and request.uses_shunned(answer)
-            entry = _entry(state, request, made, refused)
+            entry = _entry(claims, request, made, refused)
             entry = replace(entry, proven=is_proven, uses_shunned=uses_shunned)
             if conf.is_shadow(CONF) and isinstance(answer, Plan):
-                entry = replace(entry, own_plan=_own_plan(state, request, answer))
-        # Only what has a record is followed.
-        state.logged = LoggedDecision(made, path, is_refused=refused is not None)
+                entry = replace(entry, own_plan=_own_plan(group, request, answer))
     except Exception:
-        LOG.exception("The decision on instance %s cannot be logged", state.request.instance_uuid)
-        return
+        LOG.exception("The decision on instance %s cannot be logged", instance)
+        return None
 
     def write(times: Times) -> None:
         _write(sentence, path, entry, times)
-        _count(state, answer, refused, times)
+        _count(group, answer, refused, times)
 
-    _write_before_return(state.request.instance_uuid, write)
-
-
-def log_refusal(state: GroupState, among: Array, why: str) -> None:
-    """Log that a request is refused, as :func:`log` does.
-
-    :param among: positions of the HostStates that are candidates
-    :param why: the operator's text
-    """
-    try:
-        answer = state.decide(state.group_request(among))
-    except Exception:
-        LOG.exception("The plan of a request that is refused (%s) cannot be logged", why)
-        return
-    log(state, answer, why)
+    _write_before_return(instance, write)
+    return LoggedDecision(made, path, is_refused=refused is not None)
 
 
-def log_early_refusal(
+def log_early(
     spec: objects.RequestSpec, why: str, topology: str, decision: str = "refused"
 ) -> None:
     """Log the refusal of a request whose group has not been read, or that it has no plan.
@@ -163,7 +150,7 @@ def _prefix() -> str:
     return "shadow: " if conf.is_shadow(CONF) else ""
 
 
-def _own_plan(state: GroupState, request: GroupRequest, answer: Plan) -> LoggedPlan | None:
+def _own_plan(group: GroupPlacement, request: GroupRequest, answer: Plan) -> LoggedPlan | None:
     """Return what a plan has for the VMs of this request, at the cost of members plus these.
 
     None if that is the whole plan, or if the plan has fewer places.
@@ -171,13 +158,12 @@ def _own_plan(state: GroupState, request: GroupRequest, answer: Plan) -> LoggedP
     number = request.left
     if not 0 < number < answer.count:
         return None
-    first = state.claims.slot
+    topology, first = group.inputs.topology, group.event.slot
     hosts = Counter(answer.places[(first + i) % answer.count] for i in range(number))
-    members = state.subject.members
     leaves = Counter[str]()
     for host, count in hosts.items():
-        leaves[state.topology.leaf_of(host)] += count
-    cost = hop_bytes_of_counts(topology=state.topology, counts=hosts + (members or Counter()))
+        leaves[topology.leaf_of(host)] += count
+    cost = hop_bytes_of_counts(topology=topology, counts=hosts + group.inputs.members)
     return LoggedPlan(dict(leaves), dict(hosts), None if math.isinf(cost) else cost)
 
 
@@ -187,41 +173,46 @@ def _times() -> Times:
     return {part: round(seconds, 6) for part, seconds in spent.items()}
 
 
-def _count(state: GroupState, answer: Plan | Rejection, refused: str | None, times: Times) -> None:
+def _count(
+    group: GroupPlacement, answer: Plan | Rejection, refused: str | None, times: Times
+) -> None:
     """Count a decision in the metrics."""
     if not counts.is_on():
         return
     made = "no_plan" if isinstance(answer, Rejection) else "planned"
-    decision_counts.add(made if refused is None else "refused", state.request.project_id)
+    decision_counts.add(made if refused is None else "refused", group.inputs.request.project_id)
     counts.observe(catalogue.PLANNING, times[PLANNING])
     counts.observe(catalogue.REQUEST, total_seconds(times))
     for part, seconds in times.items():
         counts.add(catalogue.PART_SECONDS, seconds, part=part)
     if isinstance(answer, Plan) and not answer.is_proven:
         counts.count(catalogue.UNPROVEN)
-    counts.set_all(catalogue.SHUNNED, {why: int(m.sum()) for why, m in state.shunned.items()})
+    counts.set_all(
+        catalogue.SHUNNED, {why: int(m.sum()) for why, m in group.inputs.shunned.items()}
+    )
 
 
-def _logged(state: GroupState, answer: Plan | Rejection) -> LoggedPlan | LoggedRejection:
+def _logged(group: GroupPlacement, answer: Plan | Rejection) -> LoggedPlan | LoggedRejection:
     if isinstance(answer, Rejection):
         return LoggedRejection(answer.operator, answer.count, answer.best, answer.gangs)
     # With all candidates of the first call and without constraints.
     free: Plan | Rejection = answer
-    specs = state.request.hpc_specs
-    is_bounded = state.is_bounded or bool(state.shunned)
+    inputs = group.inputs
+    specs = inputs.request.hpc_specs
+    is_bounded = group.removed.bounds_plan or bool(inputs.shunned)
     if not specs.is_flat and (is_bounded or specs.group_keys):
-        with state.decisions.planning() as limit:
-            free = state.group_request().unconstrained(answer.count, limit)
+        with group.decisions.planning() as limit:
+            free = group.request().unconstrained(answer.count, limit)
     best = free if isinstance(free, Plan) else answer
     least = best.hop_bytes if best.is_proven else None
-    if least is not None and state.request.policy == "soft-anti-affinity":
+    if least is not None and inputs.request.policy == "soft-anti-affinity":
         # Without constraints the group may have more hosts, which costs more.
         least = min(least, answer.hop_bytes)
     return LoggedPlan(dict(answer.leaves), dict(answer.hosts), answer.hop_bytes, least)
 
 
 def _sentence(
-    state: GroupState,
+    claims: RequestClaims,
     request: GroupRequest,
     made: LoggedPlan | LoggedRejection,
     refused: str | None,
@@ -239,37 +230,38 @@ def _sentence(
             f"Hop-Byte {made.hop_bytes:.0f}{'' if is_proven else ', not proven best'}, "
             f"least possible {least}"
         )
-    claim = _claim(state)
+    inputs, claim = claims.group.inputs, _claim(claims)
     if claim is not None and refused is None:
         held = f"{claim.vms} claimed at once" if claim.vms else "not claimed at once"
         number = plurals.text(claim.transactions, "transaction")
         what += f"; {held}" + (f", {number}" if claim.transactions > 1 else "")
-    if state.shunned:
-        hosts = (f"{mask.sum()} for {why}" for why, mask in sorted(state.shunned.items()))
+    if inputs.shunned:
+        hosts = (f"{mask.sum()} for {why}" for why, mask in sorted(inputs.shunned.items()))
         what += f"; hosts shunned: {', '.join(hosts)}"
     return (
-        f"{_prefix()}{state.request.name}: {request.awaiting} awaiting, "
+        f"{_prefix()}{inputs.request.name}: {request.awaiting} awaiting, "
         f"{int(request.members.sum())} members; {what}"
     )
 
 
 def _entry(
-    state: GroupState,
+    claims: RequestClaims,
     request: GroupRequest,
     made: LoggedPlan | LoggedRejection,
     refused: str | None,
 ) -> DecisionEntry:
-    requested, problem = state.request, request.problem()
+    group, inputs = claims.group, claims.group.inputs
+    requested, problem, placed = inputs.request, request.problem(), group.event.placed
     specs = requested.hpc_specs
     plan, rejection = (made, None) if isinstance(made, LoggedPlan) else (None, made)
     hosts = _by_leaf(problem, request.per_host(np.ones_like(request.room)))
     room = leaf_sums(problem, problem.capacity)
     planned = "no plan" if plan is None else "planned"
-    has_room = state.room > 0
+    has_room = inputs.room(placed) > 0
     # Those full because of VMs of others have reasons of their own.
     full = Counter(
         {
-            "no room for one VM": int((~has_room & ~state.full_of_others).sum()),
+            "no room for one VM": int((~has_room & ~inputs.full_of_others(placed)).sum()),
             "policy of the group": int((has_room & (request.capacity < 1)).sum()),
         }
     )
@@ -278,7 +270,7 @@ def _entry(
         request_id=requested.request_id,
         instance=requested.instance_uuid,
         # Empty for an implicit group: its VMs have no rows in the database yet.
-        instances=state.group.queue[:MAX_INSTANCES],
+        instances=inputs.membership.queue[:MAX_INSTANCES],
         group=requested.group_uuid,
         policy=requested.policy,
         app_class=specs.app_class,
@@ -290,24 +282,24 @@ def _entry(
             leaf: LeafCandidates(number, int(room[problem.topology.switch_index(leaf)]))
             for leaf, number in hosts.items()
         },
-        removed={**state.removed, **(request.full_hosts or {}), **+full},
-        shunned=_shunned(state) or None,
+        removed={**group.removed.by_reason, **(request.full_hosts or {}), **+full},
+        shunned=_shunned(inputs) or None,
         decision=planned if refused is None else "refused",
         mode=conf.recorded_mode(CONF),
         project=requested.project_id,
         degraded=_degraded(),
         plan=plan,
         attraction=None if plan is None else _attraction(problem, plan) or None,
-        claim=_claim(state),
+        claim=_claim(claims),
         rejection=rejection,
         reason=refused,
-        scheduler=scheduler_digests.record(state.fabric.digest),
-        input=logged_input.of(state, request),
+        scheduler=scheduler_digests.record(inputs.fabric.digest),
+        input=logged_input.of(inputs, request),
     )
 
 
-def _claim(state: GroupState) -> LoggedClaim | None:
-    gang = state.gang
+def _claim(claims: RequestClaims) -> LoggedClaim | None:
+    gang = claims.gang
     return None if gang is None else LoggedClaim(len(gang.places), gang.transactions)
 
 
@@ -320,10 +312,10 @@ def _attraction(problem: Problem, plan: LoggedPlan) -> dict[str, float]:
     return {host: gain for host, gain in found.items() if gain > 0}
 
 
-def _shunned(state: GroupState) -> dict[str, LoggedShunned]:
-    hosts, found = state.topology.hosts, {}
-    for why, mask in state.shunned.items():
-        names = [hosts[i] for i in state.host_index[mask].tolist()]
+def _shunned(inputs: Inputs) -> dict[str, LoggedShunned]:
+    hosts, found = inputs.topology.hosts, {}
+    for why, mask in inputs.shunned.items():
+        names = [hosts[i] for i in inputs.host_index[mask].tolist()]
         found[why] = LoggedShunned(len(names), tuple(sorted(names)[:MAX_SHUNNED]))
     return found
 

@@ -37,11 +37,11 @@ class Subject:
 class Followed(Protocol):
     """A request that is followed until its VMs are claimed."""
 
-    observed_at: float  # monotonic time of Nova's last call
+    logged: LoggedDecision | None  # the decision that was logged
 
     @property
-    def logged(self) -> LoggedDecision | None:
-        """The decision that was logged."""
+    def observed_at(self) -> float:
+        """Monotonic time of Nova's last call."""
 
     @property
     def subject(self) -> Subject:

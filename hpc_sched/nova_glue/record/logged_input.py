@@ -9,37 +9,38 @@ from nova.scheduler import host_manager
 from hpc_sched.core.counterfactual.recording import LeftOut, RemovedHosts, logged_input
 from hpc_sched.core.decision_entry import LoggedInput
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.nova_glue.decide.group_state import GroupState
+from hpc_sched.nova_glue.read.inputs import Inputs
 from hpc_sched.nova_glue.read.room import compared_hosts, host_state_room
 
 
-def of(state: GroupState, request: GroupRequest) -> LoggedInput | None:
+def of(inputs: Inputs, request: GroupRequest) -> LoggedInput | None:
     """Return what a group was planned from; None for class ``async`` and moves of several VMs.
 
     Nothing is read. O(HostStates log HostStates).
     """
-    if state.request.hpc_specs.is_flat:
+    if inputs.request.hpc_specs.is_flat:
         return None
-    removed = state.colocated.removed_hosts if state.colocated is not None else {}
+    removed = inputs.colocated.removed_hosts if inputs.colocated is not None else {}
     left_out = LeftOut(
-        free=state.rooms.left,
-        shunned=state.shunned,
-        removed={why: _removed(state, hosts) for why, hosts in removed.items() if hosts},
-        processors=state.processors,
-        homogeneous=state.homogeneous,
-        by_mdobp=state.request.by_mdobp,
+        free=inputs.rooms.left,
+        shunned=inputs.shunned,
+        removed={why: _removed(inputs, hosts) for why, hosts in removed.items() if hosts},
+        processors=inputs.processors,
+        homogeneous=inputs.homogeneous,
+        by_mdobp=inputs.request.by_mdobp,
     )
     return logged_input(request, left_out)
 
 
-def _removed(state: GroupState, hosts: Sequence[host_manager.HostState]) -> RemovedHosts:
+def _removed(inputs: Inputs, hosts: Sequence[host_manager.HostState]) -> RemovedHosts:
     """Return hosts that a filter removed; their rooms are bounds by the HostStates."""
-    topology, demand = state.topology, state.request.demand
-    names, _ = state.fabric.names.find_all([(host.host, host.nodename) for host in hosts])
+    topology, demand = inputs.topology, inputs.request.demand
+    names, _ = inputs.fabric.names.find_all([(host.host, host.nodename) for host in hosts])
+    candidates = set(map(id, inputs.states))
     known = [
         (host, name)
         for host, name in zip(hosts, names, strict=True)
-        if name in topology and not state.claims.hosts.knows([host])
+        if name in topology and id(host) not in candidates
     ]
     return RemovedHosts(
         [topology.index_of(name) for _, name in known],

@@ -24,10 +24,20 @@ from hpc_sched.core.plan import problem, result
 from hpc_sched.core.processors import group_processors
 from hpc_sched.core.room import verified_rooms
 from hpc_sched.core.sharing import mdobp
-from hpc_sched.nova_glue import nova_release, request, served_requests
+from hpc_sched.nova_glue import (
+    active_session,
+    claim,
+    decide,
+    nova_release,
+    record,
+    served_requests,
+    session,
+    shadow_session,
+)
 from hpc_sched.nova_glue.claim import claim_followup
-from hpc_sched.nova_glue.claim.transaction import gang_claim, ledger
+from hpc_sched.nova_glue.claim.transaction import gang_claim
 from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology, request_deadline
+from hpc_sched.nova_glue.read import inputs, nova_claims
 from hpc_sched.nova_glue.read.instances import (
     colocated_instances,
     group_members,
@@ -57,9 +67,18 @@ def _classes_of(package: ModuleType) -> Iterator[type]:
 # in the package too, was there before :func:`from_here`.
 OF_REQUESTS: frozenset[type] = frozenset(
     {
-        *_classes_of(request),
+        *_classes_of(claim),
+        *_classes_of(decide),
+        *_classes_of(record),
+        active_session.ActiveSession,
+        shadow_session.ShadowSession,
+        session.Call,
+        session.ServedGroup,
         gang_claim.GangClaim,
-        ledger.ClaimedPlace,
+        inputs.Inputs,
+        nova_claims.Event,
+        nova_claims.NovaClaims,
+        allocation_candidates.ClaimedPlace,
         colocated_instances.ColocatedInstances,
         allocation_candidates.AllocationCandidates,
         group_members.GroupMembership,
@@ -142,7 +161,7 @@ def look(requests: int, vms: int) -> Sample:
         live,
         threading.active_count(),
         _open_files(),
-        len(served_requests._entries),
+        len(served_requests._sessions),
         {
             "applications": len(instance_applications.cache.applications),
             "creations": len(instance_applications.cache.creations),

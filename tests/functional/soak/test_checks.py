@@ -7,13 +7,16 @@ import dataclasses
 import threading
 
 import pytest
+from nova import exception
 
+from hpc_sched import exceptions
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.filters import group as group_filter
 from hpc_sched.filters.colocation import ColocationFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import configured_plugins, served_requests
+from hpc_sched.nova_glue.active_session import ActiveSession
 from hpc_sched.nova_glue.read.instances import instance_applications, member_records
 from hpc_sched.nova_glue.record import decision_record
 from hpc_sched.weighers.hop_byte import HopByteWeigher
@@ -58,19 +61,19 @@ def test_groups_that_have_not_what_they_require(live, nova, monkeypatch):
 
 
 def test_claims_that_a_refusal_leaves_behind(live, nova, monkeypatch):
-    def refuse(self, states, spec, refused):
-        raise group_filter.exception.NoValidHost(reason=refused.tenant)
+    def refuse(self, call, plugin, refused):
+        raise exception.NoValidHost(reason=refused.tenant)
 
-    def keep(self, states, spec):
+    def keep(self, session, call):
         # At the second VM, when the first has been claimed.
-        spec.tries = getattr(spec, "tries", 0) + 1
-        if spec.tries > 1:
-            raise group_filter.exceptions.RefusedError("late", "late")
-        return states
+        call.spec.tries = getattr(call.spec, "tries", 0) + 1
+        if call.spec.tries > 1:
+            raise exceptions.RefusedError("late", "late")
+        return call.states
 
     monkeypatch.setattr(group_filter.HPCGroupFilter, "run_filter_once_per_request", False)
-    monkeypatch.setattr(group_filter.HPCGroupFilter, "_refuse", refuse)
-    monkeypatch.setattr(group_filter.HPCGroupFilter, "_keep", keep)
+    monkeypatch.setattr(ActiveSession, "_refuse", refuse)
+    monkeypatch.setattr(group_filter.HPCGroupFilter, "keep", keep)
     assert_found(live(EVENTS), "allocation ")
 
 
@@ -92,7 +95,7 @@ def test_a_member_that_is_overlooked(live, monkeypatch):
 
 
 def test_requests_that_stay_in_the_registry(live, monkeypatch):
-    monkeypatch.setattr(served_requests, "_entries", {})
+    monkeypatch.setattr(served_requests, "_sessions", {})
     assert_found(live(EVENTS), "entries in the registry")
 
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from hpc_sched.nova_glue import served_requests
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.read.instances import colocated_instances
 from tests.functional.cloud_kinds import EMPTY
 from tests.functional.shared_clouds import cloud_mark
@@ -40,14 +40,14 @@ def test_nothing_breaks_or_leaks_whatever_happens(live):
 
 def test_a_group_state_that_is_kept_is_found(live, monkeypatch):
     kept = []
-    real = served_requests.GroupState.observe
+    real = GroupPlacement.observe
 
-    def observe(state, uuid):
+    def observe(state, uuid, states):
         kept.append(state)
-        real(state, uuid)
+        real(state, uuid, states)
 
-    monkeypatch.setattr(served_requests.GroupState, "observe", observe)
-    assert any("GroupState" in what for what in live(40).wrong)
+    monkeypatch.setattr(GroupPlacement, "observe", observe)
+    assert any("GroupPlacement" in what for what in live(40).wrong)
 
 
 @pytest.mark.parametrize(

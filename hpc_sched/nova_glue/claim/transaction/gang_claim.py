@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from oslo_log import log as logging
 
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue.claim.transaction import repair
-from hpc_sched.nova_glue.claim.transaction.ledger import ClaimedPlace, Ledger, Transaction, same
+from hpc_sched.nova_glue.claim.transaction.ledger import Ledger, Transaction, same
 from hpc_sched.nova_glue.claim.transaction.repair import Repair
 from hpc_sched.nova_glue.io import allocations, request_deadline
 from hpc_sched.nova_glue.io.allocations import Allocations, Answer, Consumer, Owner, Written
+from hpc_sched.nova_glue.read.room.allocation_candidates import ClaimedPlace
 from hpc_sched.topology import plurals
 
 LOG = logging.getLogger(__name__)
@@ -29,16 +28,15 @@ UNKNOWN_RETRIES, UNKNOWN_PAUSE = 20, 0.8
 _UNCLEAR = (Answer.UNKNOWN, Answer.CONSUMER_CHANGED)
 
 
-@dataclass
 class GangClaim:
     """The claims of one request, in one transaction of Placement.
 
     Nova later claims VM by VM, finds the same allocations and leaves them alone, but for the
-    consumer's generation, which it raises. If it claims another host or candidate for an
-    instance, it adds those allocations to the claimed ones: :meth:`settle` takes the latter away
-    again. What Nova never claims is removed by :meth:`release`. Allocations are removed only while
-    the consumer has the generation that the claim gave it, so nothing that Nova has found is, but
-    for what it claims while Placement works on the removal; and changed only if they are what was
+    consumer's generation, which it raises. If it claims another host or candidate for an instance,
+    it adds those allocations to the claimed ones: :meth:`note_placed` takes the latter away again.
+    What Nova never claims is removed by :meth:`release`. Allocations are removed only while the
+    consumer has the generation that the claim gave it, so nothing that Nova has found is, but for
+    what it claims while Placement works on the removal; and changed only if they are what was
     claimed here and what Nova has added.
 
     If the answer to a transaction is lost, and its first consumer is unchanged, the same one is
@@ -51,21 +49,17 @@ class GangClaim:
     writes holds the lock.
     """
 
-    owner: Owner
-    # Sum of the weighers' multipliers that a claimed host must exceed.
-    multiplier: float
-    instances: frozenset[str] = frozenset()  # of the request, those that Nova has claimed included
-    transactions: int = 0  # claims that were sent
-    is_complete: bool = False  # whether no more claims will be sent
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    ledger: Ledger = field(default_factory=Ledger)
-    # Instances that Nova has claimed, to the place if that is where they were claimed here.
-    _settled: dict[str, ClaimedPlace | None] = field(default_factory=dict)
-    # Those of them whose claims Nova has released again.
-    _given_back: set[str] = field(default_factory=set)
-    _repairs: list[Repair] = field(default_factory=list)
-    # Instances of late claims that could not be looked at the last time.
-    _unread: set[str] = field(default_factory=set)
+    def __init__(self, owner: Owner) -> None:
+        """Hold nothing at first."""
+        self.lock = threading.RLock()
+        self.ledger = Ledger()
+        self.transactions = 0  # claims that were sent
+        self._owner = owner
+        # Instances that Nova has claimed, to the place if that is where they were claimed here.
+        self._placed: dict[str, ClaimedPlace | None] = {}
+        # Those of them whose claims Nova has released again.
+        self._given_back: set[str] = set()
+        self._repairs: list[Repair] = []
 
     @property
     def places(self) -> dict[str, ClaimedPlace]:
@@ -73,33 +67,14 @@ class GangClaim:
         return {uuid: holding.place for uuid, holding in list(self.ledger.held.items())}
 
     @property
-    def is_held(self) -> bool:
-        """True if Nova has claims of this request still to find."""
-        return bool(self.ledger.held)
-
-    @property
     def is_clean(self) -> bool:
         """True if nothing is left to be removed, now or when a late transaction is made."""
         return not (self.ledger.held or self._repairs or self.ledger.late)
 
-    @property
-    def unsettled(self) -> list[str]:
-        """The instances that may hold what is of no use, as far as is known. In order."""
-        repaired = {one.uuid for one in self._repairs}
-        return sorted({*self.ledger.held, *repaired, *self._unread})
-
     def place_of(self, uuid: str) -> ClaimedPlace | None:
         """Return where an instance is claimed, and Nova has claimed it since if it has; or None."""
         holding = self.ledger.held.get(uuid)
-        return holding.place if holding is not None else self._settled.get(uuid)
-
-    def holds(self, places: Mapping[str, ClaimedPlace]) -> bool:
-        """True if instances hold these places, and Nova has claimed none of them."""
-        return self.ledger.holds(places)
-
-    def candidates(self) -> list[Mapping[str, Any]]:
-        """Return the allocation candidates of the instances that Nova has not claimed yet."""
-        return [place.candidate for place in self.places.values()]
+        return holding.place if holding is not None else self._placed.get(uuid)
 
     def claim(self, places: Mapping[str, ClaimedPlace]) -> Written:
         """Claim places in one transaction, instead of those held; never raises.
@@ -148,18 +123,18 @@ class GangClaim:
                 if written.answer not in (Answer.DONE, Answer.NO_ROOM):
                     return
 
-    def settle(self, uuid: str, claimed: Allocations) -> None:
+    def note_placed(self, uuid: str, claimed: Allocations) -> None:
         """Note what Nova has claimed for an instance; remove what it does not use.
 
         :param claimed: the allocations of the candidate that Nova has chosen
         """
         with self.lock:
-            if uuid in self._settled:
+            if uuid in self._placed:
                 return
             holding = self.ledger.held.pop(uuid, None)
             place = holding.place if holding is not None else None
             is_kept = place is not None and same(place.allocations, claimed)
-            self._settled[uuid] = place if is_kept else None
+            self._placed[uuid] = place if is_kept else None
             attempts = [holding] if holding is not None else []
             attempts += self.ledger.claims_of(uuid)
             for attempt in attempts:
@@ -167,11 +142,11 @@ class GangClaim:
                     LOG.info("Instance %s was not placed where it was claimed", uuid)
                     self._repair([Repair(uuid, attempt, claimed)], is_deferred=False)
 
-    def forget_settled(self) -> None:
+    def give_back(self) -> None:
         """Forget what Nova has claimed: it has released that after NoValidHost."""
         with self.lock:
-            self._settled = dict.fromkeys(self._settled)
-            self._given_back.update(self._settled)
+            self._placed = dict.fromkeys(self._placed)
+            self._given_back.update(self._placed)
 
     def release(self) -> None:
         """Remove the claims of all instances that Nova has not claimed.
@@ -193,7 +168,9 @@ class GangClaim:
                 what = plurals.text(released, "instance")
                 LOG.info("Released the claims of %s that Nova has not placed", what)
 
-    def clean(self, is_deleted: Callable[[str], bool | None], *, is_last: bool = False) -> None:
+    def clean(
+        self, is_deleted: Callable[[str], bool | None], *, is_last: bool = False
+    ) -> list[str]:
         """Release everything, late transactions included, and repeat what was not answered.
 
         The request is over: Nova claims none of its instances any more.
@@ -201,20 +178,32 @@ class GangClaim:
         :param is_deleted: says whether an instance that Nova has claimed was deleted since; None
             if that is not known
         :param is_last: whether no late transaction can be made any more
+        :returns: the instances that may hold what is of no use, as far as is known; in order
         """
         with self.lock:
             self.release()
             repairs, self._repairs = self._repairs, []
             self._repair(repairs, is_deferred=True)
-            self._unread = {uuid for one in self.ledger.late for uuid in one.places}
-            if self.ledger.held or self._repairs:
-                return
-            known = self.ledger.late
-            for one in known:
-                if not self._look_at(one, is_deleted, is_last=is_last):
-                    return
-            new = [one for one in self.ledger.late if one not in known]
-            self._unread = {uuid for one in new for uuid in one.places}
+            late = self.ledger.late
+            unread = {uuid for one in late for uuid in one.places}
+            if (
+                not self.ledger.held
+                and not self._repairs
+                and self._look_at_all(late, is_deleted, is_last=is_last)
+            ):
+                new = [one for one in self.ledger.late if one not in late]
+                unread = {uuid for one in new for uuid in one.places}
+            return sorted({*self.ledger.held, *(one.uuid for one in self._repairs), *unread})
+
+    def _look_at_all(
+        self,
+        late: Sequence[Transaction],
+        is_deleted: Callable[[str], bool | None],
+        *,
+        is_last: bool,
+    ) -> bool:
+        """Remove what late claims have made; return whether Placement has answered for all."""
+        return all(self._look_at(one, is_deleted, is_last=is_last) for one in late)
 
     def _look_at(
         self, late: Transaction, is_deleted: Callable[[str], bool | None], *, is_last: bool
@@ -261,13 +250,13 @@ class GangClaim:
     @property
     def _of_nova(self) -> set[str]:
         """Instances that Nova has claimed and not released again."""
-        return self._settled.keys() - self._given_back
+        return self._placed.keys() - self._given_back
 
     def _unfenced(self) -> list[Transaction]:
         return self.ledger.unfenced(self._of_nova)
 
     def _send(self, sent: Transaction) -> Written:
-        written = allocations.write(self.owner, sent.consumers)
+        written = allocations.write(self._owner, sent.consumers)
         if not sent.is_release:
             self.transactions += 1
             counts.count(catalogue.TRANSACTIONS, answer=written.answer.name.lower())
@@ -322,6 +311,6 @@ class GangClaim:
         Placement that does not answer costs one timeout so, not one for each instance.
         """
         for i, one in enumerate(repairs):
-            if not repair.make(self.owner, one, is_deferred=is_deferred):
+            if not repair.make(self._owner, one, is_deferred=is_deferred):
                 self._repairs += repairs[i:]
                 return

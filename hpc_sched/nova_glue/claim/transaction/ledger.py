@@ -11,23 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from hpc_sched.nova_glue.io.allocations import Allocations, Consumer
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimedPlace:
-    """Where an instance is claimed."""
-
-    position: int  # of the HostState
-    candidate: Mapping[str, Any]  # of its allocation candidates
-
-    @property
-    def allocations(self) -> Allocations:
-        """What Placement holds for the instance."""
-        found: Allocations = self.candidate["allocations"]
-        return found
+from hpc_sched.nova_glue.read.room.allocation_candidates import ClaimedPlace
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from nova.scheduler import host_manager
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.room.providers import Amounts
+from hpc_sched.nova_glue.io.allocations import Allocations
 
 Candidate = Mapping[str, Any]  # an allocation request of Placement, as Nova hands it on
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedPlace:
+    """Where an instance is claimed."""
+
+    position: int  # of the HostState
+    candidate: Candidate
+
+    @property
+    def allocations(self) -> Allocations:
+        """What Placement holds for the instance."""
+        found: Allocations = self.candidate["allocations"]
+        return found
 
 
 class AllocationCandidates:
@@ -48,8 +64,13 @@ class AllocationCandidates:
         found = self._next[i]
         return found[0] if found else None
 
+    def offers(self, place: ClaimedPlace) -> bool:
+        """True if a host still has a claimed candidate: filters remove some."""
+        offered = self._states[place.position].allocation_candidates
+        return any(one is place.candidate for one in offered)
+
     def put_first(self, i: int, chosen: Candidate) -> None:
-        """Put one candidate of a host first."""
+        """Put one candidate of a host first, which it still offers."""
         state = self._states[i]
         found = state.allocation_candidates
         if found[0] is not chosen:

@@ -57,8 +57,8 @@ class HostRooms:
         self._demand = demand
         self._fitting = fitting
         self._most_per_host = most_per_host
-        self._candidates = AllocationCandidates(states)
-        self._amounts = PlacementAmounts(states, demand, self._candidates)
+        self.candidates = AllocationCandidates(states)
+        self._amounts = PlacementAmounts(states, demand, self.candidates)
         self._placed: Array = np.zeros(len(states), dtype=np.int64)
         self._fits = 0
         self._has_failed = False  # whether a failure of Nova's code was logged
@@ -121,7 +121,7 @@ class HostRooms:
             name: np.full(len(self._states), UNBOUNDED, dtype=np.int64) for name in self._demand
         }
         for i, state in enumerate(self._states):
-            candidates = self._candidates.amounts(i)
+            candidates = self.candidates.amounts(i)
             most = most_by_class(self._amounts.free(candidates), candidates)
             for name, amount in self._demand.items():
                 number = most.get(name, UNBOUNDED)
@@ -138,7 +138,7 @@ class HostRooms:
         """Note the VMs that hosts have taken, and the positions of hosts that refused one."""
         for i in np.flatnonzero(placed > self._placed).tolist():
             for _ in range(int(placed[i] - self._placed[i])):
-                claimed, was_planned = self._candidates.claimed(i)
+                claimed, was_planned = self.candidates.claimed(i)
                 self._amounts.claim(claimed)
                 if not was_planned:
                     self._rooms.known[i] = placed[i]
@@ -146,22 +146,13 @@ class HostRooms:
         for i in lost:
             compared_hosts.forget(self._states[i])
 
-    def arrange_candidates(self, positions: Array) -> None:
+    def arrange(self, positions: Array) -> None:
         """Put first the allocation candidate that each host's next VM shall claim."""
         # A host outside the plan has taken a VM: its first candidate may be used up.
         placed = self._placed
         used_up = (placed >= self._rooms.known) & (placed < self.room)
         self._rooms.verify(positions[used_up[positions]].tolist(), placed + 1, self._count)
-        self._candidates.arrange(positions)
-
-    def note_first(self, positions: Array) -> None:
-        """Note which allocation candidate is first on each host, after filters behind ours."""
-        self._candidates.note_first(positions)
-
-    @property
-    def has_choices(self) -> bool:
-        """True if a host has several allocation candidates for a VM."""
-        return self._candidates.differ
+        self.candidates.arrange(positions)
 
     def read_all(self) -> bool:
         """Read all hosts in Placement, if that was not done; return whether any room rose."""
@@ -201,7 +192,7 @@ class HostRooms:
             return None
         found: dict[int, Amounts] = {}
         for i in positions:
-            keys = {key for one in self._candidates.amounts(i) for key in one} & excess.keys()
+            keys = {key for one in self.candidates.amounts(i) for key in one} & excess.keys()
             if keys:
                 self._take_over(i)
             if over := {key: excess[key] for key in sorted(keys) if excess[key]}:
@@ -224,22 +215,6 @@ class HostRooms:
         self._rooms.room[i] = most if self._fitting is None else min(self.room[i], most)
         self._rooms.known[i] = self._placed[i]
 
-    def next_claims(self, i: int, number: int) -> list[Candidate]:
-        """Return the allocation candidates of the next VMs on a host, as far as they are known."""
-        return self._candidates.next_claims(i, number)
-
-    def chosen(self, i: int) -> Candidate | None:
-        """Return the candidate that Nova claims for the current VM if it chooses the host."""
-        return self._candidates.chosen(i)
-
-    def offers(self, i: int, candidate: Candidate) -> bool:
-        """True if a host still has an allocation candidate: filters remove some."""
-        return any(one is candidate for one in self._states[i].allocation_candidates)
-
-    def put_first(self, i: int, chosen: Candidate) -> None:
-        """Put one allocation candidate of a host first, which it still offers."""
-        self._candidates.put_first(i, chosen)
-
     def _bound_by_placement(self) -> None:
         """Set the rooms by the amounts that were read; claims are not searched."""
         room = self.room.copy()
@@ -255,14 +230,14 @@ class HostRooms:
 
     def _placement_bound(self, i: int) -> int:
         """Return the VMs that a host takes at most by what was read, those placed included."""
-        candidates = self._candidates.amounts(i)
+        candidates = self.candidates.amounts(i)
         by_class = most_by_class(self._amounts.free(candidates), candidates)
         return int(self._placed[i]) + min([UNBOUNDED, *by_class.values()])
 
     def _count(self, i: int, total: int) -> int:
         """Return the VMs, up to a total, that a host takes; keep the order of further claims."""
         placed = int(self._placed[i])
-        candidates = self._candidates.amounts(i)
+        candidates = self.candidates.amounts(i)
         most = min(total, int(self.room[i])) - placed
         if not candidates:
             return placed + most
@@ -272,7 +247,7 @@ class HostRooms:
             order = claim_order(candidates, free, most)
         else:
             order = self._fitted_order(self._fitting, i, candidates, free, most)
-        self._candidates.plan(i, order)
+        self.candidates.plan(i, order)
         return placed + len(order)
 
     def _fitted_order(
@@ -304,20 +279,20 @@ class HostRooms:
         own = self._states[i].uuid
         return frozenset(
             key
-            for found in self._candidates.amounts(i)
+            for found in self.candidates.amounts(i)
             for key in found
             if key[0] != own and self._amounts.is_shared(key[0])
         )
 
     def _claims(self, i: int, number: int, taken: Amounts) -> list[Amounts]:
-        candidates = self._candidates.amounts(i)
+        candidates = self.candidates.amounts(i)
         free = without(self._amounts.free(candidates), taken)
         if self._fitting is None:
             order = claim_order(candidates, free, number)
-            self._candidates.plan(i, order)
+            self.candidates.plan(i, order)
             return [candidates[n] for n in order]
         found: list[Amounts] = []
-        for claimed in map(amounts_of, self._candidates.next_claims(i, number)):
+        for claimed in map(amounts_of, self.candidates.next_claims(i, number)):
             if any(free[key] < amount for key, amount in claimed.items()):
                 break
             free = without(free, claimed)

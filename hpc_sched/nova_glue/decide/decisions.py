@@ -1,11 +1,14 @@
-"""The decision on a group, kept while the VMs of its request are placed."""
+"""The decisions on a group, the last one kept while the VMs of its request are placed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 
 import numpy as np
+from oslo_log import log as logging
 
 from hpc_sched import clock
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.decision_entry import PLANNING
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
@@ -14,23 +17,31 @@ from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit
 from hpc_sched.nova_glue.io import request_deadline
 
+LOG = logging.getLogger(__name__)
 
-class DecisionCache:
+
+class Decisions:
     """Decides again only if a VM was placed elsewhere or a planned host has no room.
 
     While every VM takes a planned place, the rest of the plan is the best plan for the other
     VMs. So only the first VM of a request takes time.
     """
 
-    def __init__(self, timeout: float = 0.0) -> None:
-        """Allow the plans of the request this time together, in seconds; 0: no limit."""
-        self.timeout = timeout
-        self.planning_seconds = 0.0  # spent on plans
-        self.has_timed_out = False
+    def __init__(self, timeout: float = 0.0, instance: str = "") -> None:
+        """Allow the plans of the request this time together, in seconds; 0: no limit.
+
+        :param instance: uuid of the request's first VM, for the log
+        """
         self.answer: Plan | Rejection | None = None  # the last one
-        self._problem: Problem | None = None  # that it answers
-        self._sizes: tuple[int, ...] = ()
+        # Hosts in the order of RackCapacityWeigher; indices in topology.hosts, shape (hosts,).
+        self.rack_order: Array | None = None
         self.revised = False  # whether the group was planned again after a VM was placed
+        self._timeout = timeout
+        self._instance = instance
+        self._seconds = 0.0  # spent on plans
+        self._has_timed_out = self._is_unproven = False  # the latter: whether it was reported
+        self._problem: Problem | None = None  # that the answer is for
+        self._sizes: tuple[int, ...] = ()
 
     def decide(self, request: GroupRequest, *, placed: int = 0) -> Plan | Rejection:
         """Return the plan of a request, or a Rejection.
@@ -44,6 +55,8 @@ class DecisionCache:
                 answer = request.decide(limit)
             self.revised |= placed > 0
         self.answer, self._problem, self._sizes = answer, problem, sizes
+        if self._has_timed_out and isinstance(answer, Plan) and not answer.is_proven:
+            self._warn_of_unproven(request)
         return answer
 
     def keep(self, request: GroupRequest, answer: Plan) -> None:
@@ -54,18 +67,25 @@ class DecisionCache:
         """Decide anew at the next call: hosts have more room than the last answer knew."""
         self.answer = None
 
+    def host_order(self, request: GroupRequest, answer: Plan | Rejection, slot: int) -> Array:
+        """Return the hosts, best one for the next VM first; see :meth:`GroupRequest.host_order`."""
+        if isinstance(answer, Plan):
+            return request.host_order(answer, slot)
+        with self.planning() as limit:
+            return request.host_order(answer, slot, limit)
+
     @contextmanager
     def planning(self) -> Iterator[TimeLimit]:
         """Charge the time spent in this block to the time for the request's plans."""
         began = clock.current.monotonic()
-        left = max(self.timeout - self.planning_seconds, 0.0)
-        limit = TimeLimit.after(left) if self.timeout else NO_LIMIT
+        left = max(self._timeout - self._seconds, 0.0)
+        limit = TimeLimit.after(left) if self._timeout else NO_LIMIT
         try:
             with request_deadline.current().clock.part(PLANNING):
                 yield limit
         finally:
-            self.has_timed_out |= limit.has_passed()
-            self.planning_seconds += clock.current.monotonic() - began
+            self._has_timed_out |= limit.has_passed()
+            self._seconds += clock.current.monotonic() - began
 
     def _rest_of_last(self, problem: Problem, sizes: tuple[int, ...]) -> Plan | Rejection | None:
         if self.answer is None or self._problem is None:
@@ -85,3 +105,22 @@ class DecisionCache:
         if rest is None or rest.count not in sizes:
             return None
         return rest if (planned_counts(problem, rest) <= problem.capacity).all() else None
+
+    def _warn_of_unproven(self, request: GroupRequest) -> None:
+        """Report once that the time for planning was over."""
+        if self._is_unproven:
+            return
+        self._is_unproven = True
+        wanted = asdict(request.constraints).items()
+        constraints = [f"{key}={value}" for key, value in wanted if value is not None]
+        LOG.warning(
+            "The plan for instance %s is not proven best: planning took %.1f s, planning_timeout "
+            "is %g s; up to %d VMs beside %d members on %d hosts with room, %s",
+            self._instance,
+            self._seconds,
+            self._timeout,
+            request.sizes[0],
+            int(request.members.sum()),
+            int((request.room > 0).sum()),
+            ", ".join(constraints) or "no constraints",
+        )

@@ -1,0 +1,146 @@
+"""The checks of a request before its group is planned; each raises RefusedError."""
+
+from __future__ import annotations
+
+import numpy as np
+from nova import objects
+from oslo_log import log as logging
+
+from hpc_sched import exceptions
+from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.core.plan.result import Plan, Refusal, Rejection
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement, finds_more_room
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.inputs import Inputs
+from hpc_sched.nova_glue.read.instances import group_members
+from hpc_sched.nova_glue.read.room import host_state_room
+
+LOG = logging.getLogger(__name__)
+
+
+def refused(refusal: Refusal) -> exceptions.RefusedError:
+    """Return the exception with which a filter refuses a request."""
+    return exceptions.RefusedError(refusal.operator, refusal.tenant)
+
+
+def checked_plan(group: GroupPlacement) -> Plan | Rejection:
+    """Return the decision on a group whose values, final size and members are checked.
+
+    Before a Rejection all hosts are read in Placement.
+    """
+    _check_values(group)
+    request = group.request(group.event.candidates)
+    answer = group.decide(request)
+    if isinstance(answer, Rejection) and finds_more_room(group, request):
+        return group.decide(group.request(group.event.candidates))
+    return answer
+
+
+def plan_of_rest(group: GroupPlacement) -> Plan | Rejection | None:
+    """Return the decision on the VMs that are left; None if there are none, or not as planned.
+
+    Before a group with constraints is refused all hosts are read in Placement.
+    """
+    request = group.request(group.event.candidates)
+    if not request.left:
+        return None
+    is_bound = group.inputs.request.hpc_specs.constraints.bind_place
+    if is_bound:
+        check_members(group.inputs)
+    answer = group.decide(request)
+    if group.decisions.revised:
+        return None
+    if isinstance(answer, Rejection) and is_bound:
+        if not finds_more_room(group, request):
+            raise refused(request.refusal(answer))
+        return plan_of_rest(group)
+    return answer
+
+
+def _check_values(group: GroupPlacement) -> None:
+    inputs, hpc_specs = group.inputs, group.inputs.request.hpc_specs
+    # An invalid preference does not refuse a move.
+    if hpc_specs.faults and (hpc_specs.is_unclear or not inputs.membership.is_move):
+        raise exceptions.RefusedError("; ".join(hpc_specs.faults))
+    warn_of_faults(group)
+    _check_final_size(group)
+    if hpc_specs.needs_proof:
+        check_members(inputs)
+
+
+def warn_of_faults(group: GroupPlacement) -> None:
+    """Log ignored constraints once per request."""
+    request = group.inputs.request
+    ignored = request.hpc_specs.faults + request.hpc_specs.ignored
+    if ignored and not group.is_warned:
+        group.is_warned = True
+        LOG.warning("Ignored for instance %s: %s", request.instance_uuid, "; ".join(ignored))
+
+
+def check_members(inputs: Inputs) -> None:
+    """Check that the known members suffice to keep the guarantees of a group with a new VM.
+
+    :raises exceptions.RefusedError: if a cell or Placement has not answered
+    """
+    found = inputs.membership
+    if found.is_partial and not found.is_move and not inputs.has_known_members:
+        raise exceptions.RefusedError(
+            f"where the members of the group are is not known: {'; '.join(found.problems)}",
+            "where the members of the group are is not known at the moment; try again later",
+        )
+
+
+def check_without_group(spec: objects.RequestSpec, hpc_specs: HPCSpecs) -> None:
+    """Check that a request without a group has no invalid values, and no constraints of a group.
+
+    One query for a request that would be refused, unless it says that it is a move.
+    """
+    is_plain = not hpc_specs.faults and not hpc_specs.group_keys
+    # A flavor must not block a VM that runs.
+    is_accepted = (
+        is_plain or request_spec.is_move(spec) or group_members.is_placed(spec.instance_uuid)
+    )
+    ignored = list(hpc_specs.ignored)
+    if is_accepted:
+        ignored += hpc_specs.faults
+        if hpc_specs.group_keys and not request_spec.is_group(spec):
+            ignored.append(f"{', '.join(hpc_specs.group_keys)}: the VM belongs to no group")
+    if ignored:
+        LOG.warning("Ignored for instance %s: %s", spec.instance_uuid, "; ".join(ignored))
+    if is_accepted:
+        return
+    if hpc_specs.faults:
+        raise exceptions.RefusedError("; ".join(hpc_specs.faults))
+    if fault := request_spec.group_fault(spec, hpc_specs):
+        raise exceptions.RefusedError(fault)
+
+
+def _check_final_size(group: GroupPlacement) -> None:
+    """Check that the group's final size fits its constraints on an empty cloud.
+
+    Reads the sizes of all hosts before a request is refused, nothing else.
+    """
+    inputs = group.inputs
+    hpc_specs, demand = inputs.request.hpc_specs, inputs.request.demand
+    is_bound = hpc_specs.constraints.bound_final_size
+    if inputs.membership.is_move or hpc_specs.is_flat or not is_bound:
+        return
+    now = group.request()
+    own = [host_state_room.empty_capacity(host, demand) for host in inputs.states]
+    # Hosts that are no candidates count as the largest candidate.
+    capacity = np.full(len(inputs.topology.hosts), max(own, default=0), dtype=np.int64)
+    capacity[inputs.host_index] = own
+    if now.contradiction(capacity) is None:
+        return
+    # Those that are full now may be larger than all candidates.
+    sizes = host_state_room.empty_capacities(demand)
+    if sizes is None:
+        return
+    capacity[:] = 0
+    for (host, node), size in sizes.items():
+        name = inputs.fabric.name_of(host, node)
+        if name in inputs.topology:
+            capacity[inputs.topology.index_of(name)] = size
+    capacity[inputs.host_index] = own
+    if found := now.contradiction(capacity):
+        raise exceptions.RefusedError(found)

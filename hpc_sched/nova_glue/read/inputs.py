@@ -1,0 +1,257 @@
+"""What a group's request is decided from: all that was read of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from nova import objects
+from nova.scheduler import host_manager
+
+from hpc_sched.core import server_group_policy
+from hpc_sched.core.arrays import Array, Mask
+from hpc_sched.core.capacity import UNBOUNDED
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.processors.group_processors import HostProcessors
+from hpc_sched.nova_glue.io.loaded_topology import Fabric
+from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.instances import group_members, mdobp_input
+from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
+from hpc_sched.nova_glue.read.instances.group_members import GroupMembership, LookUp
+from hpc_sched.nova_glue.read.request_spec import RequestedGroup
+from hpc_sched.nova_glue.read.room import shunned_hosts
+from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
+from hpc_sched.topology.model import Topology
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs:
+    """A group before its request has placed a VM. Arrays are over the HostStates of the request.
+
+    What changes with each VM is elsewhere: Nova's claims in an ``Event``, and :attr:`rooms`, which
+    are bounds until a plan uses them.
+    """
+
+    request: RequestedGroup
+    membership: GroupMembership
+    states: Sequence[host_manager.HostState]  # of the first call
+    fabric: Fabric
+    rooms: HostRooms
+    colocated: ColocatedInstances | None  # None if VMs of others do not matter
+    shunned: Mapping[str, Mask]  # reason to the HostStates that are shunned
+    beside_others: Array  # VMs that each HostState takes next to those of others
+    topology: Topology
+    first: GroupRequest
+    # What HPCHomogeneityFilter chose from, and how; None if it did not choose.
+    processors: HostProcessors | None = None
+    homogeneous: str = "false"
+
+    @classmethod
+    def of(
+        cls,
+        request: RequestedGroup,
+        found: GroupMembership,
+        states: Sequence[host_manager.HostState],
+        fabric: Fabric,
+        rooms: HostRooms,
+        colocated: ColocatedInstances | None,
+        shunned: Mapping[str, Mask],
+        beside_others: Array,
+    ) -> Inputs:
+        """Return the inputs with a topology that has all hosts of the group, and the group on it.
+
+        Parameters as the fields.
+        """
+        places = [(state.host, state.nodename) for state in states]
+        names, unknown = fabric.names.find_all(places)
+        fabric.report_unknown(unknown)
+        # A candidate has the same name as the place of a member.
+        name_at = dict(zip(places, names, strict=True))
+        members, leaving = (
+            _named(counts, name_at, fabric) for counts in (found.members, found.leaving)
+        )
+        hosts = dict.fromkeys([*names, *(name for _, name in (*members, *leaving))])
+        topology: Topology = (
+            Topology.from_tree({"cloud": list(hosts)})
+            if request.hpc_specs.is_flat
+            else fabric.topology.including(hosts)
+        )
+        packing = None
+        if request.by_mdobp:
+            packing = mdobp_input.packing(request.demand, request.policy, states, colocated)
+        first = GroupRequest.of(
+            topology,
+            request.hpc_specs,
+            group_id=request.group_id,
+            policy=request.policy,
+            max_per_host=request.max_per_host,
+            places=places,
+            names=names,
+            room=np.minimum(rooms.left, beside_others),
+            members=members,
+            leaving=leaving,
+            left=found.left,
+            awaiting=found.awaiting,
+            orphans=found.orphans,
+            is_move=found.is_move,
+            packing=packing,
+            check=rooms,
+            shunned=np.logical_or.reduce([*shunned.values()]) if shunned else None,
+        )
+        return cls(
+            request,
+            found,
+            states,
+            fabric,
+            rooms,
+            colocated,
+            shunned,
+            beside_others,
+            topology,
+            first,
+        )
+
+    def with_members(self, found: GroupMembership) -> Inputs:
+        """Return the same with members that were read again."""
+        made = Inputs.of(
+            self.request,
+            found,
+            self.states,
+            self.fabric,
+            self.rooms,
+            self.colocated,
+            self.shunned,
+            self.beside_others,
+        )
+        first = replace(made.first, preferred=self.first.preferred)
+        return replace(self, membership=found, topology=made.topology, first=first)
+
+    def on_type(self, hypervisors: Mask) -> Self:
+        """Return the same with one processor type preferred. Shape (HostStates,)."""
+        return replace(self, first=replace(self.first, preferred=hypervisors))
+
+    def without_final_size(self) -> Self:
+        """Return the same without the VMs of ``hpc:group_size`` that have no request yet."""
+        return replace(self, first=replace(self.first, missing=0))
+
+    @property
+    def host_index(self) -> Array:
+        """Index in ``topology.hosts`` of each HostState."""
+        return self.first.hosts_of_rows
+
+    @property
+    def members(self) -> Counter[str]:
+        """Members when the request came, by host of the topology."""
+        hosts, members = self.topology.hosts, self.first.members
+        return Counter({hosts[i]: int(members[i]) for i in np.flatnonzero(members)})
+
+    def name_of(self, position: int) -> str:
+        """Return the name of a HostState in the topology."""
+        return str(self.topology.hosts[self.host_index[position]])
+
+    @property
+    def has_known_members(self) -> bool:
+        """True if the known members alone determine how to keep the group's guarantees.
+
+        One member fixes the switch and the processor type, not the number of leaves.
+        """
+        constraints = self.request.hpc_specs.constraints
+        return bool(self.membership.members) and constraints.max_leaves is None
+
+    def room(self, placed: Array) -> Array:
+        """Return the VMs that each HostState takes, before the server group's policy."""
+        room: Array = np.maximum(np.minimum(self.rooms.left, self.beside_others - placed), 0)
+        return room
+
+    def full_of_others(self, placed: Array) -> Mask:
+        """Return whether each HostState is full because of the VMs of others."""
+        return (self.rooms.room > placed) & (self.beside_others <= placed)
+
+    def full_hosts(self, placed: Array) -> dict[str, int]:
+        """Return the reason and number of hosts that are full because of the VMs of others."""
+        if self.colocated is None:
+            return {}
+        found = self.colocated.removed
+        # The hosts that a filter has removed are not among the candidates.
+        found["the VMs of others"] += int(self.full_of_others(placed).sum())
+        return dict(+found)
+
+
+def read(
+    spec: objects.RequestSpec,
+    states: Sequence[host_manager.HostState],
+    fabric: Fabric,
+    colocated: Callable[[], ColocatedInstances],
+    look_up: Callable[[RequestedGroup, Mapping[str, tuple[str, str | None]]], LookUp],
+) -> Inputs | None:
+    """Return the inputs of a request that is first seen, or None without a group to plan.
+
+    Queries: those of :func:`group_members.read`; of :func:`colocated_instances.read` where VMs of
+    others matter; of :class:`HostRooms` where devices or shared disks are demanded.
+
+    :param colocated: reads the instances on the hosts, or returns what was read
+    :param look_up: returns what looks up members that may be in flight, by request and the
+        instances in flight that were read with those on the hosts
+    """
+    request = request_spec.from_spec(spec, fabric.topology.request_levels)
+    if request is None:
+        return None
+    there = colocated() if request.bounded_by or request.by_mdobp else None
+    in_flight = there.host_instances.in_flight if there is not None else {}
+    found = group_members.read(request, states, look_up(request, in_flight))
+    shunned = shunned_hosts.find(states, spec)
+    most = server_group_policy.most_per_host(request.max_per_host)
+    rooms = HostRooms(states, request.demand, request.fitting, most_per_host=most)
+    beside_others: Array = np.full(len(states), UNBOUNDED, dtype=np.int64)
+    if there is not None:
+        for name in request.bounded_by:
+            np.minimum(beside_others, there.room(name, states), out=beside_others)
+    return Inputs.of(request, found, states, fabric, rooms, there, shunned, beside_others)
+
+
+def read_again(
+    inputs: Inputs,
+    hosts: Sequence[int] | None,
+    look_up: LookUp | None,
+    claimed: Collection[str] = (),
+    *,
+    needs_members: bool = True,
+) -> Inputs | None:
+    """Return the inputs after rooms, then members were read again; None if they cannot be read.
+
+    While others of the group are placed, the members that were read first may lack VMs whose
+    places the rooms, read later, lack as well. The other way round a VM may count twice, and
+    the claim decides.
+
+    Two calls to Placement for each of a few hosts, or for all, and what
+    :func:`group_members.read` says.
+
+    :param hosts: positions of HostStates; None for all
+    :param look_up: for members in flight; None if the members are not read
+    :param claimed: instances of the request that it has claimed itself
+    :param needs_members: whether members that cannot be read make it None
+    """
+    if (hosts is None or hosts) and not inputs.rooms.refresh(hosts):
+        return None
+    if look_up is None:
+        return inputs
+    found = group_members.read(inputs.request, inputs.states, look_up, claimed)
+    if found.is_partial:
+        return None if needs_members else inputs
+    return inputs.with_members(found)
+
+
+def _named(
+    counts: Counter[tuple[str, str | None]],
+    name_at: Mapping[tuple[str, str], str],
+    fabric: Fabric,
+) -> Counter[tuple[str, str]]:
+    """Return VMs by service host and name of the host in the topology."""
+    named: Counter[tuple[str, str]] = Counter()
+    for (host, node), count in counts.items():
+        name = name_at.get((host, node or "")) or fabric.name_of(host, node)
+        named[host, name] += count
+    return named

@@ -1,0 +1,367 @@
+"""One RequestSpec while Nova serves it: the phases of its way, and the values so far."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+import nova.conf
+from nova import objects
+from nova.scheduler import host_manager, weights
+
+from hpc_sched import clock, conf
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.nova_glue.answer import passing, spares
+from hpc_sched.nova_glue.claim import claim_conditions, gang_claiming, group_turns
+from hpc_sched.nova_glue.claim.gang_claiming import Doubt, Rounds
+from hpc_sched.nova_glue.claim.request_claims import RequestClaims
+from hpc_sched.nova_glue.decide import checks, processor_type
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
+from hpc_sched.nova_glue.decide.unplanned_request import UnplannedRequest
+from hpc_sched.nova_glue.io import loaded_topology, request_deadline
+from hpc_sched.nova_glue.read import inputs, request_spec
+from hpc_sched.nova_glue.read.instances import colocated_instances
+from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
+from hpc_sched.nova_glue.read.instances.group_members import LookUp
+from hpc_sched.nova_glue.read.request_spec import RequestedGroup
+from hpc_sched.nova_glue.read.room.candidate_order import CandidateOrder
+from hpc_sched.nova_glue.record import landed_record
+from hpc_sched.nova_glue.record.request_record import RequestRecord
+
+CONF = nova.conf.CONF
+
+States = list[host_manager.HostState]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A call of Nova."""
+
+    plugin: str  # class of the filter or weigher
+    spec: objects.RequestSpec
+    states: States
+    began: float = field(default_factory=lambda: clock.current.monotonic())
+
+
+class Plugin(Protocol):
+    """What a session asks of a filter."""
+
+    reports_refusals: bool  # whether it raises NoValidHost, so that the user reads the reason
+
+    def keep(self, session: PlacementSession, call: Call) -> States:
+        """Return the hosts that pass; raises RefusedError if a guarantee cannot be kept."""
+
+    def needs_proof(self, session: PlacementSession, call: Call) -> bool:
+        """True if the request has a guarantee that the filter checks."""
+
+
+class Weigher(Protocol):
+    """What a session asks of a weigher."""
+
+    follows_claims: bool  # whether a host on which the VM is claimed comes first
+
+    def places(self, group: GroupPlacement) -> bool:
+        """True if the weigher orders the hosts for a group."""
+
+    def group_weights(self, group: GroupPlacement) -> list[float]:
+        """Return the weights of the candidates for a VM of a group."""
+
+    def prefer(self, state: host_manager.HostState, multiplier: float) -> None:
+        """Give a host a multiplier of its own: the current VM is claimed there."""
+
+    def unplanned_weights(
+        self, session: PlacementSession, call: Call, weighed: Sequence[weights.WeighedHost]
+    ) -> list[float]:
+        """Return the weights for a VM without a group, or of class ``none``; [] for none."""
+
+
+class Phase(enum.Enum):
+    """Where a request is on its way."""
+
+    NEW = "new"
+    READ = "read"
+    DECIDED = "decided"
+    CLAIMED = "claimed"
+    ANSWERED = "answered"
+    RECORDED = "recorded"
+
+
+# Phase to those that may follow it within a call of Nova. A call begins with READ.
+TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
+    Phase.NEW: frozenset({Phase.READ}),
+    Phase.READ: frozenset({Phase.DECIDED, Phase.ANSWERED, Phase.RECORDED}),
+    Phase.DECIDED: frozenset({Phase.CLAIMED, Phase.ANSWERED, Phase.RECORDED}),
+    Phase.CLAIMED: frozenset({Phase.READ, Phase.ANSWERED, Phase.RECORDED}),
+    Phase.ANSWERED: frozenset({Phase.RECORDED}),
+    Phase.RECORDED: frozenset(),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ServedGroup:
+    """The group of a request, with what each phase keeps of it."""
+
+    group: GroupPlacement
+    claims: RequestClaims
+    order: CandidateOrder
+    record: RequestRecord
+
+    def arrange(self, positions: Array) -> None:
+        """Put first the allocation candidate that the next VM shall claim on each host."""
+        self.order.arrange(self.group.event.instance, positions, self.claims.place)
+
+    def positions(self, states: States) -> Array:
+        """Return the positions of HostStates."""
+        return self.group.nova.hosts.positions(states)
+
+    def states(self, positions: Array) -> States:
+        """Return HostStates by their positions."""
+        return [self.group.inputs.states[i] for i in positions.tolist()]
+
+
+class PlacementSession:
+    """A request from its first call until Nova drops its RequestSpec.
+
+    Used by the one thread that serves the request. Each call of Nova goes this way, in one
+    direction; what a call does not need it leaves out:
+
+    ========  ======================================================  ==========================
+    phase     what is done                                            may be followed by
+    ========  ======================================================  ==========================
+    new       nothing yet                                             read
+    read      inputs at the first call, then what Nova did since      decided answered recorded
+    decided   the plan of the group, or a Rejection; other checks     claimed answered recorded
+    claimed   the plan's places, ahead of Nova                        read answered recorded
+    answered  the hosts that pass, or their order                     recorded
+    recorded  the decision in log, decision log and metrics
+    ========  ======================================================  ==========================
+
+    After *claimed* comes *read* where others have taken places of the plan: one more round, in
+    :meth:`_rounds`. A refusal ends a call at any phase.
+    """
+
+    def __init__(self) -> None:
+        self.phase = Phase.NEW
+        self.served: ServedGroup | None = None
+        self.deadline = request_deadline.RequestDeadline()
+        self._known_fabric: loaded_topology.Fabric | None = None  # the one at the first call
+        self._colocated: ColocatedInstances | None = None
+        self._is_read = False  # whether the group was read, or could not be
+        self._is_checked = False  # whether HPCGroupFilter has checked the request
+        self._is_unplanned: bool | None = None  # None: not known yet
+        self._unplanned: UnplannedRequest | None = None
+
+    def filtered(self, call: Call, plugin: Plugin) -> States:
+        """Return the hosts that pass a filter; raises NoValidHost alone."""
+        raise NotImplementedError
+
+    def weighed(
+        self, call: Call, plugin: Weigher, weighed: Sequence[weights.WeighedHost]
+    ) -> list[float]:
+        """Return the weights of hosts, [] for none."""
+        raise NotImplementedError
+
+    def place(self, call: Call) -> States:
+        """Return the hosts on which the group keeps its constraints, its plan claimed.
+
+        For the first VM of a request; for others the claims are kept on hosts that are left.
+
+        :raises exceptions.RefusedError: if a guarantee cannot be kept
+        """
+        is_first, self._is_checked = not self._is_checked, True
+        if not is_first:
+            self._keep_claims(call)
+            return call.states
+        served = self._read(call)
+        self._enter(Phase.DECIDED)
+        if served is None:
+            checks.check_without_group(call.spec, self.hpc_specs(call.spec))
+            return call.states
+        answer = checks.checked_plan(served.group)
+        answer = self._rounds(served, gang_claiming.claim(served.claims, call.spec, answer))
+        self._enter(Phase.ANSWERED)
+        kept = passing.passing(served.claims, answer)
+        is_planned = isinstance(answer, Plan)
+        if is_planned:
+            served.arrange(kept)
+        if len(kept) == 1 or not is_planned:
+            # With one host Nova calls no weigher, which would log the decision otherwise.
+            self._enter(Phase.RECORDED)
+            served.record.log(answer)
+        return served.states(kept)
+
+    def choose_processor(self, call: Call) -> States:
+        """Return the hosts of the group's processor type, all if it is only preferred.
+
+        :raises exceptions.RefusedError: if no type that is required holds the group
+        """
+        if (served := self._read(call)) is None:
+            return call.states
+        self._enter(Phase.DECIDED)
+        keep = processor_type.choose(served.group, is_claimed=served.claims.gang is not None)
+        return call.states if keep is None else served.states(served.group.event.candidates[keep])
+
+    def prune(self, call: Call) -> States:
+        """Return the hosts of the plan's leaves and spares, while places are claimed.
+
+        :raises exceptions.RefusedError: if a group with constraints has no plan
+        """
+        if (served := self._read(call)) is None:
+            return call.states
+        self._enter(Phase.DECIDED)
+        answer = checks.plan_of_rest(served.group)
+        if answer is None:
+            return call.states
+        self._enter(Phase.ANSWERED)
+        kept = spares.kept(served.claims, answer)
+        self._enter(Phase.RECORDED)
+        served.record.log(answer)
+        return served.states(kept)
+
+    def unplanned(self, call: Call) -> UnplannedRequest | None:
+        """Return a request without a group that MDOBP places, updated by its claims, or None.
+
+        Reads the instances on the hosts once per request.
+        """
+        if self._is_unplanned is None:
+            self._is_unplanned = request_spec.is_unplanned(call.spec)
+        if not self._is_unplanned:
+            return None
+        found = self._unplanned
+        if found is None or not found.nova.hosts.knows(call.states):
+            there = self.colocated(call.spec, call.states)
+            found = self._unplanned = UnplannedRequest(call.spec, call.states, there)
+        found.nova.observe(call.spec.instance_uuid, call.states)
+        return found
+
+    def colocated(
+        self, spec: objects.RequestSpec, states: Sequence[host_manager.HostState]
+    ) -> ColocatedInstances:
+        """Return the instances on the hosts, read once per request."""
+        if self._colocated is None or not self._colocated.hosts.knows(states):
+            self._colocated = colocated_instances.read(spec, states)
+        return self._colocated
+
+    def hpc_specs(self, spec: objects.RequestSpec) -> HPCSpecs:
+        """Return the ``hpc:`` values of a request, checked against the levels of its fabric."""
+        return request_spec.hpc_specs_of(spec, self._fabric.topology.request_levels)
+
+    @property
+    def _fabric(self) -> loaded_topology.Fabric:
+        """The fabric that the request is placed by; raises TopologyError without one."""
+        if self._known_fabric is None:
+            self._known_fabric = loaded_topology.current()
+        return self._known_fabric
+
+    @property
+    def placed(self) -> int:
+        """The number of VMs that the request has placed, as of the last update."""
+        of_group = self.served.group.event.number if self.served is not None else 0
+        return max(of_group, self._colocated.placed if self._colocated is not None else 0)
+
+    def _enter(self, phase: Phase) -> None:
+        assert phase in TRANSITIONS[self.phase], f"{phase} after {self.phase}"
+        self.phase = phase
+
+    def _read(self, call: Call) -> ServedGroup | None:
+        """Return the group that a request places, or None without one.
+
+        Read from the databases once per request; later calls return the same object, updated by the
+        claims since. A read that fails is not repeated for this request.
+        """
+        self.phase = Phase.READ
+        served = self.served
+        if not self._is_read or (
+            served is not None and not served.group.nova.hosts.knows(call.states)
+        ):
+            self._is_read, self.served = True, None
+            self.served = served = self._first_read(call)
+        if served is not None:
+            served.claims.note_placed()
+            served.group.observe(call.spec.instance_uuid, call.states)
+        return served
+
+    def _first_read(self, call: Call) -> ServedGroup | None:
+        turns = []
+
+        def look_up(
+            request: RequestedGroup, in_flight: Mapping[str, tuple[str, str | None]]
+        ) -> LookUp:
+            turns.append(turn := group_turns.turn_of(request.group_uuid))
+            # Without a claim nothing is looked at again.
+            is_claimed = claim_conditions.obstacle() is None
+            found = turn.look_up if is_claimed else turn.look_up_anew
+            return partial(found, known=in_flight)
+
+        there = partial(self.colocated, call.spec, call.states)
+        found = inputs.read(call.spec, call.states, self._fabric, there, look_up)
+        if found is None:
+            return None
+        group = GroupPlacement(found)
+        claims = RequestClaims(group, turns[0])
+        made = ServedGroup(group, claims, CandidateOrder(found.rooms), RequestRecord(claims))
+        if not conf.is_shadow(CONF):
+            landed_record.follow(made.record)
+        return made
+
+    def _rounds(self, served: ServedGroup, rounds: Rounds) -> Plan | Rejection:
+        """Return the answer that holds, once what was taken meanwhile is read and planned again.
+
+        One round in the quiet case; :mod:`gang_claiming` bounds their number.
+        """
+        group, found = served.group, None
+        with closing(rounds):
+            while True:
+                self._enter(Phase.CLAIMED)
+                try:
+                    doubt = rounds.send(found)
+                except StopIteration as end:
+                    answer: Plan | Rejection = end.value
+                    return answer
+                self._enter(Phase.READ)
+                is_read = self._read_again(served, doubt)
+                self._enter(Phase.DECIDED)
+                found = None
+                if is_read:
+                    found = group.decide(group.request(group.event.candidates), anew=True)
+
+    def _read_again(self, served: ServedGroup, doubt: Doubt) -> bool:
+        """Read what a claim has put in doubt; False if that would change nothing."""
+        group, claims = served.group, served.claims
+        found = inputs.read_again(
+            group.inputs,
+            doubt.hosts,
+            claims.look_up(anew=doubt.anew) if doubt.members else None,
+            group.held_places(),
+            needs_members=doubt.needs_members,
+        )
+        if found is not None and found is not group.inputs:
+            group.use(found)
+        return found is not None
+
+    def _keep_claims(self, call: Call) -> None:
+        """Keep the claims on hosts that are still candidates; arrange the allocation candidates."""
+        served = self.served
+        # To look at the claims of all hosts takes a while, and most hosts have one candidate.
+        if served is None or not (
+            served.group.inputs.rooms.candidates.differ or served.claims.gang
+        ):
+            return
+        if (served := self._read(call)) is None:
+            return
+        group, place = served.group, served.claims.place
+        positions = group.event.candidates
+        if place is not None and not (
+            group.inputs.rooms.candidates.offers(place) and place.position in positions
+        ):
+            self._enter(Phase.DECIDED)
+            answer = group.decide(group.request(positions))
+            self._rounds(served, gang_claiming.reclaim(served.claims, answer))
+        self._enter(Phase.ANSWERED)
+        served.arrange(positions)
