@@ -118,6 +118,6 @@ def test_a_module_that_decides_is_found(tmp_path, text):
 
 
 def test_each_of_the_three_builds_a_group_request():
-    for part in ("nova_glue/decide", "snapshot", "sim"):
+    for part in ("nova_glue/read", "snapshot", "sim"):
         texts = [path.read_text() for path in modules(part)]
         assert any(re.search(r"GroupRequest(\.of)?\(\n", text) for text in texts), part

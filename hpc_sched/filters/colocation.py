@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import compress
+
 from hpc_sched import exceptions
 from hpc_sched.filters.base import GroupFilter
-from hpc_sched.nova_glue.answer import beside_others
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.session import Call, PlacementSession, States
 
@@ -22,12 +23,18 @@ class ColocationFilter(GroupFilter):
     rules = ""
 
     def keep(self, session: PlacementSession, call: Call) -> States:
-        """Return the hosts with room beside the VMs that they have."""
+        """Return the hosts with room next to the VMs that they have."""
         colocated = session.colocated(call.spec, call.states)
         self.check(colocated)
-        kept = beside_others.with_room(colocated, self.rules, self.why, call.states)
+        has_room = (colocated.room(self.rules, call.states) > 0).tolist()
+        kept = list(compress(call.states, has_room))
         if not kept:
             raise self.refusal(colocated, call.states)
+        if not colocated.placed:
+            removed = [
+                state for state, keeps in zip(call.states, has_room, strict=True) if not keeps
+            ]
+            colocated.note_removed(self.why, removed)
         return kept
 
     def check(self, colocated: ColocatedInstances) -> None:

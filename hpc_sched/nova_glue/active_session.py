@@ -15,7 +15,7 @@ from hpc_sched.nova_glue import configured_plugins, failures
 from hpc_sched.nova_glue.decide import checks
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.read import request_spec
-from hpc_sched.nova_glue.record import decision_record
+from hpc_sched.nova_glue.record import decision_record, request_record
 from hpc_sched.nova_glue.session import Call, Phase, PlacementSession, Plugin, States, Weigher
 
 LOG = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class ActiveSession(PlacementSession):
                         plugin.prefer(claimed, claims.multiplier)
             if group.decisions.answer is not None:
                 self._enter(Phase.RECORDED)
-                served.record.log(group.decisions.answer)
+                request_record.log(served.record, group.decisions.answer)
             return answer
 
     def _refused(self, call: Call, plugin: Plugin, refusal: exceptions.RefusedError) -> States:
@@ -107,7 +107,8 @@ class ActiveSession(PlacementSession):
             self._refusal = self._refusal or (str(refusal), refusal.tenant)
             return call.states
         if self.served is not None:
-            self.served.record.log_refusal(self.served.positions(call.states), str(refusal))
+            among = self.served.positions(call.states)
+            request_record.log_refusal(self.served.record, among, str(refusal))
         else:
             self._log_early(call, str(refusal))
         if plugin.reports_refusals and not is_placed:

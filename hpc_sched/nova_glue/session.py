@@ -13,7 +13,7 @@ import nova.conf
 from nova import objects
 from nova.scheduler import host_manager, weights
 
-from hpc_sched import clock, conf
+from hpc_sched import clock
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.plan.result import Plan, Rejection
@@ -31,7 +31,7 @@ from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInst
 from hpc_sched.nova_glue.read.instances.group_members import LookUp
 from hpc_sched.nova_glue.read.request_spec import RequestedGroup
 from hpc_sched.nova_glue.read.room.candidate_order import CandidateOrder
-from hpc_sched.nova_glue.record import landed_record
+from hpc_sched.nova_glue.record import request_record
 from hpc_sched.nova_glue.record.request_record import RequestRecord
 
 CONF = nova.conf.CONF
@@ -193,7 +193,7 @@ class PlacementSession:
         if len(kept) == 1 or not is_planned:
             # With one host Nova calls no weigher, which would log the decision otherwise.
             self._enter(Phase.RECORDED)
-            served.record.log(answer)
+            request_record.log(served.record, answer)
         return served.states(kept)
 
     def choose_processor(self, call: Call) -> States:
@@ -221,7 +221,7 @@ class PlacementSession:
         self._enter(Phase.ANSWERED)
         kept = spares.kept(served.claims, answer)
         self._enter(Phase.RECORDED)
-        served.record.log(answer)
+        request_record.log(served.record, answer)
         return served.states(kept)
 
     def unplanned(self, call: Call) -> UnplannedRequest | None:
@@ -305,10 +305,7 @@ class PlacementSession:
             return None
         group = GroupPlacement(found)
         claims = RequestClaims(group, turns[0])
-        made = ServedGroup(group, claims, CandidateOrder(found.rooms), RequestRecord(claims))
-        if not conf.is_shadow(CONF):
-            landed_record.follow(made.record)
-        return made
+        return ServedGroup(group, claims, CandidateOrder(found.rooms), RequestRecord(claims))
 
     def _rounds(self, served: ServedGroup, rounds: Rounds) -> Plan | Rejection:
         """Return the answer that holds, once what was taken meanwhile is read and planned again.
@@ -329,15 +326,16 @@ class PlacementSession:
                 self._enter(Phase.DECIDED)
                 found = None
                 if is_read:
-                    found = group.decide(group.request(group.event.candidates), anew=True)
+                    found = checks.plan_anew(group)
 
     def _read_again(self, served: ServedGroup, doubt: Doubt) -> bool:
         """Read what a claim has put in doubt; False if that would change nothing."""
-        group, claims = served.group, served.claims
+        group, turn = served.group, served.claims.turn
+        look_up = turn.look_up_anew if doubt.anew else turn.look_up
         found = inputs.read_again(
             group.inputs,
             doubt.hosts,
-            claims.look_up(anew=doubt.anew) if doubt.members else None,
+            look_up if doubt.members else None,
             group.held_places(),
             needs_members=doubt.needs_members,
         )
@@ -361,7 +359,7 @@ class PlacementSession:
             group.inputs.rooms.candidates.offers(place) and place.position in positions
         ):
             self._enter(Phase.DECIDED)
-            answer = group.decide(group.request(positions))
+            answer = checks.plan_of_candidates(group)
             self._rounds(served, gang_claiming.reclaim(served.claims, answer))
         self._enter(Phase.ANSWERED)
         served.arrange(positions)

@@ -23,7 +23,7 @@ from hpc_sched.nova_glue.decide import checks
 from hpc_sched.nova_glue.io import databases, loaded_topology, request_deadline
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.nova_claims import ClaimObserver
-from hpc_sched.nova_glue.record import decision_record, landed_record
+from hpc_sched.nova_glue.record import decision_record, landed_record, request_record
 from hpc_sched.nova_glue.record.followed_request import LoggedDecision, Subject
 from hpc_sched.nova_glue.session import (
     Call,
@@ -139,7 +139,7 @@ class ShadowSession(PlacementSession):
             if served is not None:
                 group = served.group
                 checks.warn_of_faults(group)
-                served.record.log(group.decide(group.request(group.event.candidates)))
+                request_record.log(served.record, checks.plan_of_candidates(group))
         except exceptions.TopologyError as error:
             self._problem, served = f"no topology: {error}", None
         except Exception as error:
@@ -153,7 +153,8 @@ class ShadowSession(PlacementSession):
         """Log what would have been refused."""
         self._is_decided = True
         if self.served is not None:
-            self.served.record.log_refusal(self.served.positions(candidates), why)
+            among = self.served.positions(candidates)
+            request_record.log_refusal(self.served.record, among, why)
         if not self._follow_group(call, self.served):
             self._log_early(call, why, "refused")
 

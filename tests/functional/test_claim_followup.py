@@ -6,6 +6,7 @@ import pytest
 from nova import objects
 from oslo_utils import uuidutils
 
+from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.claim import claim_followup
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Owner, Written
@@ -90,9 +91,9 @@ def test_all_objects_are_searched_seldom_however_many_requests_wait(
     monkeypatch.setattr(claim_followup.gc, "collect", lambda number=2: searched.append(number))
     monkeypatch.setattr(claim_followup, "_all_at", -claim_followup.ALL_EVERY)
     specs = [spec(uuid=uuidutils.generate_uuid()) for _ in range(3)]
-    monkeypatch.setattr(claim_followup, "end_others", lambda: None)
     for request in specs:
-        claimed(request)
+        claimed(request).claims.is_over = False
+        served_requests._served.session = lambda: None
     turned_clock.turn(claim_followup.ALL_AFTER)
     for _ in range(3):
         claim_followup.look()
@@ -104,6 +105,6 @@ def test_all_objects_are_searched_seldom_however_many_requests_wait(
     claim_followup.look()
     assert searched == [2, 1, 1, 1, 2]
     for one in claim_followup._followed:
-        one.is_over = True
+        one.claims.is_over = True
     claim_followup.look()
     assert len(released) == len(specs)

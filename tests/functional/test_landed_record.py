@@ -23,6 +23,7 @@ from tests.functional.states import (
     run,
     schedule,
     spec,
+    weigh,
     why_refused,
 )
 
@@ -170,7 +171,11 @@ def test_a_refused_request_is_not_followed_and_has_no_line(group, followed, log,
 
 def test_a_request_without_a_claim_is_followed_for_a_while(group, followed):
     group(left=2)
-    run(states_of(), spec(count=2), HPCGroupFilter())
+    states, request = states_of(), spec(count=2)
+    run(states, request, HPCGroupFilter())
+    # What has no record is not followed.
+    assert not followed
+    weigh(HopByteWeigher(), states, request)
     look()
     assert len(followed) == 1
     look(IDLE=0.0)
@@ -181,6 +186,7 @@ def test_no_host_state_outlives_a_request_without_a_claim(group, followed):
     states, request = states_of(), spec(count=2)
     group(left=2)
     run(states, request, HPCGroupFilter())
+    weigh(HopByteWeigher(), states, request)
     look()
     seen = [weakref.ref(state) for state in states]
     del states, request
@@ -203,7 +209,7 @@ def test_no_host_state_outlives_its_request(group, log):
 def test_a_record_that_cannot_be_made_does_not_stop_the_next_one(group, followed, log, caplog):
     placed(group, 1)
     placed(group, 2)
-    followed[0].kept._claims = None
+    followed[0].kept.claims = None
     [landing] = read_landings(log)
     assert landing["left"] == 2
     assert not followed

@@ -25,9 +25,11 @@ from placement.handlers import allocation as handler
 from placement.handlers import util as handler_util
 from placement.objects import consumer
 
+from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.claim import claim_followup
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer
+from hpc_sched.nova_glue.session import PlacementSession
 from tests.functional import nova_objects, outcomes, provider_rows
 from tests.functional.claims import ClaimsOnly, hosts_of
 from tests.functional.cloud_kinds import EMPTY
@@ -179,7 +181,7 @@ def check_one_request(
         hosts = hosts_of(claims.place(spec))
         late.finish()
         # This thread is the scheduler's, whose next request would end this one.
-        claim_followup.end_others()
+        served_requests._end_before(PlacementSession())
         wait_until(lambda: not claim_followup._followed)
     assert late.answer.status_code in (204, 409)
     name_of = {uuid: host for host, uuid in claims.provider_of.items()}

@@ -1,15 +1,12 @@
 """The thread that follows requests, when something fails that should not."""
 
 import threading
-import weakref
 from types import SimpleNamespace
 from unittest import mock
 
-from nova import objects
-
+from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.claim import claim_conflict, claim_followup
-from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
-from hpc_sched.nova_glue.io.allocations import Owner
+from hpc_sched.nova_glue.session import PlacementSession
 from tests.protocol.world import World, watched
 
 
@@ -32,15 +29,16 @@ def test_a_request_is_looked_at_again_after_a_failure(begin, caplog):
 
 
 def test_a_request_that_is_over_stays_over_when_another_thread_begins_one():
-    gang, spec = GangClaim(Owner("project", "user")), objects.RequestSpec()
-    claims = SimpleNamespace(gang=gang)
-    one = claim_followup._Followed(claims, gang, weakref.ref(spec), threading.get_ident())
-    with mock.patch.object(claim_followup, "_followed", [one]):
-        claim_followup.end_others()
-        other = threading.Thread(target=claim_followup.end_others)
-        other.start()
-        other.join()
-    assert one.is_over
+    sessions = [PlacementSession() for _ in range(3)]
+    claims = SimpleNamespace(is_over=False)
+    sessions[0].served = SimpleNamespace(claims=claims)
+    served_requests._end_before(sessions[0])
+    other = threading.Thread(target=served_requests._end_before, args=(sessions[1],))
+    other.start()
+    other.join()
+    assert not claims.is_over
+    served_requests._end_before(sessions[2])
+    assert claims.is_over
 
 
 def test_after_a_failure_of_the_plugin_nothing_late_comes_between_novas_calls(begin, caplog):

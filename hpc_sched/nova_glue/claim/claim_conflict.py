@@ -44,8 +44,7 @@ def resolve(claims: RequestClaims) -> str | None:
     is_bound = request.hpc_specs.constraints.bind_place
     if request.group_uuid is None or not (is_bound or request.policy in HARD_POLICIES):
         return None
-    conflict: str | None = None
-    unread: str | None = None  # why the last look is not complete
+    conflict = unread = None  # the latter: why the last look is not complete
     for look in range(MAX_LOOKS):
         if look and not pause(look):
             break
@@ -63,18 +62,28 @@ def resolve(claims: RequestClaims) -> str | None:
         if found.is_partial:
             # What was known before the claim holds; what others claimed meanwhile is not known.
             return conflict
-        now = group.request()
-        conflict = now.conflict or now.broken_by(group.held())
-        if conflict is None:
-            return None
-        staying = _staying(claims, found)
-        group.use(group.inputs.with_members(staying or found))
-        if staying is not None:
+        conflict, is_own = _conflict(claims, found)
+        if conflict is None or is_own:
             return conflict
     if unread is not None and is_bound:
         # The time was over before another look.
         raise unproven(unread)
     return conflict
+
+
+def _conflict(claims: RequestClaims, found: GroupMembership) -> tuple[str | None, bool]:
+    """Return how the claims of a group break its constraints, and whether the request's own move.
+
+    If they do, its members are from then on those that stay.
+    """
+    group = claims.group
+    now = group.request()
+    conflict = now.conflict or now.broken_by(group.held())
+    if conflict is None:
+        return None, False
+    staying = _staying(claims, found)
+    group.use(group.inputs.with_members(staying or found))
+    return conflict, staying is not None
 
 
 def check_unclaimed(claims: RequestClaims, why: str) -> None:
@@ -91,8 +100,7 @@ def check_unclaimed(claims: RequestClaims, why: str) -> None:
         return
     known = group.inputs.membership.members
     if has_others(group) or (
-        request.group_uuid is not None
-        and (not read_members(claims, anew=True) or has_others(group))
+        request.group_uuid is not None and (not read_members(claims) or has_others(group))
     ):
         raise unproven(why)
     if group.inputs.membership.members != known:
@@ -114,19 +122,22 @@ def has_others(group: GroupPlacement) -> bool:
     return bool(found.in_flight) or found.awaiting - found.orphans > found.left
 
 
-def read_members(claims: RequestClaims, *, anew: bool) -> bool:
+def read_members(claims: RequestClaims) -> bool:
     """Read the members of the group again; False, and nothing changed, if they cannot be read.
 
     What :func:`group_members.read` says.
-
-    :param anew: whether what other requests have looked up a moment ago will not do
     """
     group = claims.group
-    found = read_again(group.inputs, [], claims.look_up(anew=anew), group.held_places())
+    found = read_again(group.inputs, [], claims.turn.look_up_anew, group.held_places())
     if found is None:
         return False
     group.use(found)
     return True
+
+
+def may_change(group: GroupPlacement, look: int) -> bool:
+    """Wait between two looks; False if others are not being placed, or no time is left."""
+    return has_others(group) and (not look or pause(look))
 
 
 def pause(look: int) -> bool:

@@ -46,8 +46,6 @@ class _Followed:
     claims: RequestClaims
     gang: GangClaim
     spec: weakref.ref[objects.RequestSpec]
-    thread: int  # that serves the request, or a greenlet
-    is_over: bool = False
     has_failed: bool = False  # whether a failure to follow it was logged
     all_after: float = ALL_AFTER
     over_at: float | None = None  # monotonic time
@@ -62,21 +60,11 @@ _lock = threading.Lock()  # of the list
 
 def follow(claims: RequestClaims, gang: GangClaim, spec: objects.RequestSpec) -> None:
     """Release what Nova does not use of a request's claims, once the request is over."""
-    entry = _Followed(claims, gang, weakref.ref(spec), threading.get_ident())
+    entry = _Followed(claims, gang, weakref.ref(spec))
     with _lock:
         _followed.append(entry)
     _thread.start()
     _thread.wake()
-
-
-def end_others() -> None:
-    """Note that the requests that this thread served before are over: it serves one at a time."""
-    if not _followed:
-        return
-    thread = threading.get_ident()
-    with _lock:
-        for one in _followed:
-            one.is_over |= one.thread == thread
 
 
 def look() -> None:
@@ -106,7 +94,7 @@ def look() -> None:
 def _is_done(one: _Followed) -> bool:
     gang, group = one.gang, one.claims.group
     is_released = group.nova.hosts.is_released
-    is_over = one.is_over or one.spec() is None or is_released
+    is_over = one.claims.is_over or one.spec() is None or is_released
     one.claims.note_placed()
     if is_released:
         gang.give_back()
@@ -151,7 +139,7 @@ def _free_ended(followed: Sequence[_Followed]) -> None:
     """
     global _all_at
     now = clock.current.monotonic()
-    idle = [(one, now - one.claims.group.event.at) for one in followed if not one.is_over]
+    idle = [(one, now - one.claims.group.event.at) for one in followed if not one.claims.is_over]
     waiting = [one for one, seconds in idle if seconds >= one.all_after]
     if waiting and now - _all_at >= ALL_EVERY:
         _all_at = now

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from nova import context as nova_context
@@ -67,29 +68,33 @@ def claim(claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Rejec
     multiplier = claim_conditions.decisive_multiplier(states)
     if multiplier is None:
         return answer
-    try:
-        with claims.turn.taken(spec.instance_uuid) as has_waited:
-            if has_waited and claim_conflict.has_others(group):
-                answer = (yield Doubt(members=True, anew=False)) or answer
-            for look in range(claim_conflict.MAX_LOOKS):
-                if isinstance(answer, Plan):
-                    answer = yield from _claim(claims, spec, answer, multiplier)
-                if isinstance(answer, Plan) or look + 1 == claim_conflict.MAX_LOOKS:
-                    break
-                if not claim_conflict.has_others(group):
-                    break
-                if look and not claim_conflict.pause(look):
-                    break
-                found = yield Doubt(members=True)
-                answer = found or answer
-                # Members that break a constraint while they are placed may still move.
-                if found is None or (isinstance(answer, Rejection) and not answer.conflict):
-                    break
+    with _ended(claims), claims.turn.taken(spec.instance_uuid) as has_waited:
+        if has_waited and claim_conflict.has_others(group):
+            answer = (yield Doubt(members=True, anew=False)) or answer
+        for look in range(claim_conflict.MAX_LOOKS):
             if isinstance(answer, Plan):
-                claims.fence()
-            else:
-                claims.release()
-            return answer
+                answer = yield from _claim(claims, spec, answer, multiplier)
+            if isinstance(answer, Plan) or look + 1 == claim_conflict.MAX_LOOKS:
+                break
+            if not claim_conflict.may_change(group, look):
+                break
+            found = yield Doubt(members=True)
+            answer = found or answer
+            # Members that break a constraint while they are placed may still move.
+            if found is None or (isinstance(answer, Rejection) and not answer.conflict):
+                break
+        if isinstance(answer, Plan):
+            claims.fence()
+        else:
+            claims.release()
+        return answer
+
+
+@contextmanager
+def _ended(claims: RequestClaims) -> Iterator[None]:
+    """Release what is held if a claim ends with an exception, and count how it ended."""
+    try:
+        yield
     except exceptions.RefusedError:
         claims.release()
         raise
@@ -176,47 +181,18 @@ def _claimed(
         claimed meanwhile can be added to the members
     :raises exceptions.RefusedError: if a constraint is broken, or cannot be proven without a claim
     """
-    group, gang = claims.group, claims.gang
-    assert gang is not None
-    lacking = 0
-    problem = "the plan cannot be claimed in time"
-    conflict: str | None = None
-    held: Plan | None = None
-    company = overbooking.company(claims.instances)
-    left: list[int] = []  # hosts that hold more than they have
+    attempts = _Attempts(claims, is_first, overbooking.company(claims.instances))
     for _ in range(MAX_PLANS):
         places = _places(claims, instances, answer)
-        is_late = request_deadline.remaining() <= 0
-        if not places or is_late or (left and gang.ledger.holds(places)):
+        if not attempts.may_claim(places):
             break
-        left, doubt = [], Doubt([])
-        written = gang.claim(places)
-        if written.answer is Answer.DONE:
-            held = answer
-            claims.turn.add_claim(gang, places, group.inputs.states)
-            known = group.inputs.membership.members
-            conflict = claim_conflict.resolve(claims) if is_first else None
-            if conflict is None:
-                left = overbooking.to_leave(claims, company)
-            if conflict is None and not left:
-                is_known = group.inputs.membership.members == known
-                return answer if is_known else _as_claimed(claims, answer)
-        elif written.answer is Answer.NO_ROOM:
-            # The hosts of one plan at first; then others are at work everywhere.
-            some = None if lacking else sorted({place.position for place in places.values()})
-            lacking += 1
-            # The same claim that was sent before may be made after all, and take the room.
-            gang.fence()
-            # What took the places may belong to the group.
-            is_ours = is_first and claim_conflict.has_others(group)
-            doubt = Doubt(some, members=is_ours, needs_members=False)
-        else:
-            problem = f"{written.answer.value}: {written.detail}"
-            request = group.inputs.request
-            LOG.warning("Group %s is not claimed at once: %s", request.group_id, problem)
+        outcome = attempts.claim(places, answer)
+        if not isinstance(outcome, Doubt):
+            if outcome is not None:
+                return outcome
             break
-        found = yield doubt
-        if isinstance(found, Rejection) and left:
+        found = yield outcome
+        if isinstance(found, Rejection) and attempts.left:
             # Others that have moved may have left room.
             found = (yield Doubt()) or found
         if isinstance(found, Rejection):
@@ -224,16 +200,81 @@ def _claimed(
         if found is None:
             break
         answer = found
-    if conflict is not None and group.inputs.request.hpc_specs.constraints.bind_place:
-        raise exceptions.RefusedError(
-            f"VMs of the group that were claimed at the same moment break a constraint: {conflict}"
-        )
-    if held is not None:
-        # nova-compute checks a hard policy again.
-        return _as_claimed(claims, held)
-    if is_first:
-        claim_conflict.check_unclaimed(claims, problem)
-    return answer
+    return attempts.end(answer)
+
+
+@dataclass
+class _Attempts:
+    """The plans that are claimed for one request, one after the other."""
+
+    claims: RequestClaims
+    is_first: bool
+    company: overbooking.Company
+    held: Plan | None = None  # the last plan whose claim was made
+    conflict: str | None = None  # how it breaks a constraint with the claims of others
+    left: list[int] = field(default_factory=list)  # hosts of it that hold more than they have
+    lacking: int = 0  # plans without room
+    problem: str = "the plan cannot be claimed in time"
+
+    def may_claim(self, places: Mapping[str, ClaimedPlace]) -> bool:
+        """True if there is time, and something to be claimed."""
+        gang = self.claims.gang
+        if not places or gang is None or request_deadline.remaining() <= 0:
+            return False
+        return not (self.left and gang.ledger.holds(places))
+
+    def claim(self, places: Mapping[str, ClaimedPlace], answer: Plan) -> Plan | Doubt | None:
+        """Return the plan that is claimed and stays, what is in doubt, or None if nothing helps."""
+        group, gang = self.claims.group, self.claims.gang
+        assert gang is not None
+        self.left = []
+        written = gang.claim(places)
+        if written.answer is Answer.DONE:
+            return self._check(places, answer)
+        if written.answer is Answer.NO_ROOM:
+            # The hosts of one plan at first; then others are at work everywhere.
+            some = None if self.lacking else sorted({place.position for place in places.values()})
+            self.lacking += 1
+            # The same claim that was sent before may be made after all, and take the room.
+            gang.fence()
+            # What took the places may belong to the group.
+            is_ours = self.is_first and claim_conflict.has_others(group)
+            return Doubt(some, members=is_ours, needs_members=False)
+        self.problem = f"{written.answer.value}: {written.detail}"
+        group_id = group.inputs.request.group_id
+        LOG.warning("Group %s is not claimed at once: %s", group_id, self.problem)
+        return None
+
+    def _check(self, places: Mapping[str, ClaimedPlace], answer: Plan) -> Plan | Doubt:
+        """Return the plan if its claim stays next to those of others."""
+        claims, group = self.claims, self.claims.group
+        assert claims.gang is not None
+        self.held = answer
+        claims.turn.add_claim(claims.gang, places, group.inputs.states)
+        known = group.inputs.membership.members
+        self.conflict = claim_conflict.resolve(claims) if self.is_first else None
+        if self.conflict is None:
+            self.left = overbooking.to_leave(claims, self.company)
+        if self.conflict is not None or self.left:
+            # Both have read what they needed.
+            return Doubt([])
+        is_known = group.inputs.membership.members == known
+        return answer if is_known else _as_claimed(claims, answer)
+
+    def end(self, answer: Plan) -> Plan:
+        """Return the plan that is made of what was claimed last, or the one without a claim."""
+        constraints = self.claims.group.inputs.request.hpc_specs.constraints
+        if self.conflict is not None and constraints.bind_place:
+            raise exceptions.RefusedError(
+                "VMs of the group that were claimed at the same moment break a constraint: "
+                f"{self.conflict}"
+            )
+        if self.held is not None:
+            # nova-compute checks a hard policy again.
+            return _as_claimed(self.claims, self.held)
+        if self.is_first:
+            claim_conflict.check_unclaimed(self.claims, self.problem)
+        return answer
 
 
 def _as_claimed(claims: RequestClaims, answer: Plan) -> Plan:

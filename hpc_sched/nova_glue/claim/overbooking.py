@@ -80,10 +80,7 @@ def to_leave(claims: RequestClaims, before: Company) -> list[int]:
     is_short = clock.current.monotonic() - before.at < SHORT
     if not before.is_there and (is_short or not company(claims.instances).is_there):
         return []
-    inputs, held = claims.group.inputs, claims.group.held()
-    positions = np.flatnonzero(held)
-    left = (inputs.rooms.left - held)[positions]
-    look_at: list[int] = positions[np.argsort(left, kind="stable")].tolist()
+    inputs, look_at = claims.group.inputs, _fullest_first(claims)
     for look in range(claim_conflict.MAX_LOOKS):
         if look and not claim_conflict.pause(look):
             break
@@ -104,6 +101,15 @@ def to_leave(claims: RequestClaims, before: Company) -> list[int]:
         ", ".join(inputs.name_of(i) for i in look_at),
     )
     return look_at
+
+
+def _fullest_first(claims: RequestClaims) -> list[int]:
+    """Return the hosts of a claim, those with the least room first."""
+    held = claims.group.held()
+    positions = np.flatnonzero(held)
+    left = (claims.group.inputs.rooms.left - held)[positions]
+    found: list[int] = positions[np.argsort(left, kind="stable")].tolist()
+    return found
 
 
 def _is_last(own: Collection[str], excess: Amounts) -> bool:

@@ -8,7 +8,6 @@ from hpc_sched.nova_glue.claim.group_turns import GroupTurn
 from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io.allocations import Owner
-from hpc_sched.nova_glue.read.instances.group_members import LookUp
 from hpc_sched.nova_glue.read.room.allocation_candidates import Candidate, ClaimedPlace
 
 
@@ -30,6 +29,7 @@ class RequestClaims:
         self.multiplier = 0.0  # with which a claimed host wins against all weighers together
         self.instances: frozenset[str] = frozenset()  # those that Nova has claimed included
         self.is_complete = False  # whether no more claims will be sent
+        self.is_over = False  # whether its thread serves another request
 
     def begin(self, owner: Owner, multiplier: float, instances: frozenset[str]) -> GangClaim:
         """Return the gang claim of the request, which holds nothing at first."""
@@ -44,13 +44,6 @@ class RequestClaims:
     def place(self) -> ClaimedPlace | None:
         """Where the current VM is claimed; None without a claim, and once Nova has placed it."""
         return self._places().get(self.group.event.instance or "")
-
-    def look_up(self, *, anew: bool) -> LookUp:
-        """Return what looks up members in flight.
-
-        :param anew: whether what other requests have looked up a moment ago will not do
-        """
-        return self.turn.look_up_anew if anew else self.turn.look_up
 
     def note_placed(self) -> None:
         """Note where Nova has placed the last VM, if it has; see :meth:`GangClaim.note_placed`."""

@@ -36,6 +36,16 @@ def checked_plan(group: GroupPlacement) -> Plan | Rejection:
     return answer
 
 
+def plan_of_candidates(group: GroupPlacement) -> Plan | Rejection:
+    """Return the decision on a group among the candidates of Nova's call."""
+    return group.decide(group.request(group.event.candidates))
+
+
+def plan_anew(group: GroupPlacement) -> Plan | Rejection:
+    """Return the decision on a group of which hosts or members were read again."""
+    return group.decide(group.request(group.event.candidates), anew=True)
+
+
 def plan_of_rest(group: GroupPlacement) -> Plan | Rejection | None:
     """Return the decision on the VMs that are left; None if there are none, or not as planned.
 

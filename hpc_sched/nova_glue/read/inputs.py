@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -16,6 +16,7 @@ from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.processors.group_processors import HostProcessors
+from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.nova_glue.io.loaded_topology import Fabric
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import group_members, mdobp_input
@@ -28,12 +29,8 @@ from hpc_sched.topology.model import Topology
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Inputs:
-    """A group before its request has placed a VM. Arrays are over the HostStates of the request.
-
-    What changes with each VM is elsewhere: Nova's claims in an ``Event``, and :attr:`rooms`, which
-    are bounds until a plan uses them.
-    """
+class ReadRequest:
+    """What was read of a request, its group and its hosts. Arrays are over its HostStates."""
 
     request: RequestedGroup
     membership: GroupMembership
@@ -42,92 +39,70 @@ class Inputs:
     rooms: HostRooms
     colocated: ColocatedInstances | None  # None if VMs of others do not matter
     shunned: Mapping[str, Mask]  # reason to the HostStates that are shunned
-    beside_others: Array  # VMs that each HostState takes next to those of others
-    topology: Topology
-    first: GroupRequest
-    # What HPCHomogeneityFilter chose from, and how; None if it did not choose.
-    processors: HostProcessors | None = None
-    homogeneous: str = "false"
+    colocation_room: Array  # VMs that each HostState takes next to those of others
 
-    @classmethod
-    def of(
-        cls,
-        request: RequestedGroup,
-        found: GroupMembership,
-        states: Sequence[host_manager.HostState],
-        fabric: Fabric,
-        rooms: HostRooms,
-        colocated: ColocatedInstances | None,
-        shunned: Mapping[str, Mask],
-        beside_others: Array,
-    ) -> Inputs:
-        """Return the inputs with a topology that has all hosts of the group, and the group on it.
-
-        Parameters as the fields.
-        """
-        places = [(state.host, state.nodename) for state in states]
+    def group_request(self) -> GroupRequest:
+        """Return the group on a topology that has all its hosts."""
+        request, found, fabric = self.request, self.membership, self.fabric
+        places = [(state.host, state.nodename) for state in self.states]
         names, unknown = fabric.names.find_all(places)
         fabric.report_unknown(unknown)
         # A candidate has the same name as the place of a member.
         name_at = dict(zip(places, names, strict=True))
-        members, leaving = (
-            _named(counts, name_at, fabric) for counts in (found.members, found.leaving)
-        )
+        members = _named(found.members, name_at, fabric)
+        leaving = _named(found.leaving, name_at, fabric)
         hosts = dict.fromkeys([*names, *(name for _, name in (*members, *leaving))])
-        topology: Topology = (
-            Topology.from_tree({"cloud": list(hosts)})
-            if request.hpc_specs.is_flat
-            else fabric.topology.including(hosts)
-        )
-        packing = None
-        if request.by_mdobp:
-            packing = mdobp_input.packing(request.demand, request.policy, states, colocated)
-        first = GroupRequest.of(
-            topology,
+        return GroupRequest.of(
+            self._topology(hosts),
             request.hpc_specs,
             group_id=request.group_id,
             policy=request.policy,
             max_per_host=request.max_per_host,
             places=places,
             names=names,
-            room=np.minimum(rooms.left, beside_others),
+            room=np.minimum(self.rooms.left, self.colocation_room),
             members=members,
             leaving=leaving,
             left=found.left,
             awaiting=found.awaiting,
             orphans=found.orphans,
             is_move=found.is_move,
-            packing=packing,
-            check=rooms,
-            shunned=np.logical_or.reduce([*shunned.values()]) if shunned else None,
-        )
-        return cls(
-            request,
-            found,
-            states,
-            fabric,
-            rooms,
-            colocated,
-            shunned,
-            beside_others,
-            topology,
-            first,
+            packing=self._packing(),
+            check=self.rooms,
+            shunned=np.logical_or.reduce([*self.shunned.values()]) if self.shunned else None,
         )
 
-    def with_members(self, found: GroupMembership) -> Inputs:
+    def _topology(self, hosts: Iterable[str]) -> Topology:
+        """Return the fabric with all hosts of the group; one leaf where it does not matter."""
+        if self.request.hpc_specs.is_flat:
+            return Topology.from_tree({"cloud": list(hosts)})
+        return self.fabric.topology.including(hosts)
+
+    def _packing(self) -> MDOBPInput | None:
+        request = self.request
+        if not request.by_mdobp:
+            return None
+        return mdobp_input.packing(request.demand, request.policy, self.states, self.colocated)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs(ReadRequest):
+    """A group before its request has placed a VM.
+
+    What changes with each VM is elsewhere: Nova's claims in an ``Event``, and :attr:`rooms`, which
+    are bounds until a plan uses them.
+    """
+
+    first: GroupRequest
+    # What HPCHomogeneityFilter chose from, and how; None if it did not choose.
+    processors: HostProcessors | None = None
+    homogeneous: str = "false"
+
+    def with_members(self, found: GroupMembership) -> Self:
         """Return the same with members that were read again."""
-        made = Inputs.of(
-            self.request,
-            found,
-            self.states,
-            self.fabric,
-            self.rooms,
-            self.colocated,
-            self.shunned,
-            self.beside_others,
-        )
-        first = replace(made.first, preferred=self.first.preferred)
-        return replace(self, membership=found, topology=made.topology, first=first)
+        read = replace(self, membership=found)
+        first = replace(read.group_request(), preferred=self.first.preferred)
+        return replace(read, first=first)
 
     def on_type(self, hypervisors: Mask) -> Self:
         """Return the same with one processor type preferred. Shape (HostStates,)."""
@@ -136,6 +111,11 @@ class Inputs:
     def without_final_size(self) -> Self:
         """Return the same without the VMs of ``hpc:group_size`` that have no request yet."""
         return replace(self, first=replace(self.first, missing=0))
+
+    @property
+    def topology(self) -> Topology:
+        """The fabric with all hosts of the group."""
+        return self.first.topology
 
     @property
     def host_index(self) -> Array:
@@ -163,18 +143,19 @@ class Inputs:
 
     def room(self, placed: Array) -> Array:
         """Return the VMs that each HostState takes, before the server group's policy."""
-        room: Array = np.maximum(np.minimum(self.rooms.left, self.beside_others - placed), 0)
+        room: Array = np.maximum(np.minimum(self.rooms.left, self.colocation_room - placed), 0)
         return room
 
     def full_of_others(self, placed: Array) -> Mask:
         """Return whether each HostState is full because of the VMs of others."""
-        return (self.rooms.room > placed) & (self.beside_others <= placed)
+        return (self.rooms.room > placed) & (self.colocation_room <= placed)
 
     def full_hosts(self, placed: Array) -> dict[str, int]:
         """Return the reason and number of hosts that are full because of the VMs of others."""
         if self.colocated is None:
             return {}
-        found = self.colocated.removed
+        removed = self.colocated.removed_hosts.items()
+        found = Counter({why: len(hosts) for why, hosts in removed})
         # The hosts that a filter has removed are not among the candidates.
         found["the VMs of others"] += int(self.full_of_others(placed).sum())
         return dict(+found)
@@ -205,11 +186,12 @@ def read(
     shunned = shunned_hosts.find(states, spec)
     most = server_group_policy.most_per_host(request.max_per_host)
     rooms = HostRooms(states, request.demand, request.fitting, most_per_host=most)
-    beside_others: Array = np.full(len(states), UNBOUNDED, dtype=np.int64)
+    colocation_room: Array = np.full(len(states), UNBOUNDED, dtype=np.int64)
     if there is not None:
         for name in request.bounded_by:
-            np.minimum(beside_others, there.room(name, states), out=beside_others)
-    return Inputs.of(request, found, states, fabric, rooms, there, shunned, beside_others)
+            np.minimum(colocation_room, there.room(name, states), out=colocation_room)
+    read = (request, found, states, fabric, rooms, there, shunned, colocation_room)
+    return Inputs(*read, ReadRequest(*read).group_request())
 
 
 def read_again(

@@ -251,20 +251,10 @@ def _entry(
     refused: str | None,
 ) -> DecisionEntry:
     group, inputs = claims.group, claims.group.inputs
-    requested, problem, placed = inputs.request, request.problem(), group.event.placed
+    requested, problem = inputs.request, request.problem()
     specs = requested.hpc_specs
     plan, rejection = (made, None) if isinstance(made, LoggedPlan) else (None, made)
-    hosts = _by_leaf(problem, request.per_host(np.ones_like(request.room)))
-    room = leaf_sums(problem, problem.capacity)
     planned = "no plan" if plan is None else "planned"
-    has_room = inputs.room(placed) > 0
-    # Those full because of VMs of others have reasons of their own.
-    full = Counter(
-        {
-            "no room for one VM": int((~has_room & ~inputs.full_of_others(placed)).sum()),
-            "policy of the group": int((has_room & (request.capacity < 1)).sum()),
-        }
-    )
     return DecisionEntry(
         time=timeutils.utcnow().isoformat(),
         request_id=requested.request_id,
@@ -278,11 +268,8 @@ def _entry(
         left=request.left,
         awaiting=request.awaiting,
         members=_by_leaf(problem, problem.members),
-        candidates={
-            leaf: LeafCandidates(number, int(room[problem.topology.switch_index(leaf)]))
-            for leaf, number in hosts.items()
-        },
-        removed={**group.removed.by_reason, **(request.full_hosts or {}), **+full},
+        candidates=_candidates(problem, request),
+        removed=_removed(group, request),
         shunned=_shunned(inputs) or None,
         decision=planned if refused is None else "refused",
         mode=conf.recorded_mode(CONF),
@@ -296,6 +283,20 @@ def _entry(
         scheduler=scheduler_digests.record(inputs.fabric.digest),
         input=logged_input.of(inputs, request),
     )
+
+
+def _removed(group: GroupPlacement, request: GroupRequest) -> dict[str, int]:
+    """Return the reason and number of hosts that were removed, or have no room."""
+    inputs, placed = group.inputs, group.event.placed
+    has_room = inputs.room(placed) > 0
+    # Those full because of VMs of others have reasons of their own.
+    full = Counter(
+        {
+            "no room for one VM": int((~has_room & ~inputs.full_of_others(placed)).sum()),
+            "policy of the group": int((has_room & (request.capacity < 1)).sum()),
+        }
+    )
+    return {**group.removed.by_reason, **(request.full_hosts or {}), **+full}
 
 
 def _claim(claims: RequestClaims) -> LoggedClaim | None:
@@ -318,6 +319,13 @@ def _shunned(inputs: Inputs) -> dict[str, LoggedShunned]:
         names = [hosts[i] for i in inputs.host_index[mask].tolist()]
         found[why] = LoggedShunned(len(names), tuple(sorted(names)[:MAX_SHUNNED]))
     return found
+
+
+def _candidates(problem: Problem, request: GroupRequest) -> dict[str, LeafCandidates]:
+    """Return the candidates and their room by leaf."""
+    hosts = _by_leaf(problem, request.per_host(np.ones_like(request.room)))
+    room, index = leaf_sums(problem, problem.capacity), problem.topology.switch_index
+    return {leaf: LeafCandidates(number, int(room[index(leaf)])) for leaf, number in hosts.items()}
 
 
 def _by_leaf(problem: Problem, counts: Array) -> dict[str, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import nova.conf
@@ -73,11 +72,6 @@ class ColocatedInstances:
     def note_removed(self, why: str, states: Iterable[host_manager.HostState]) -> None:
         """Note hosts that a filter removed."""
         self.removed_hosts.setdefault(why, []).extend(states)
-
-    @property
-    def removed(self) -> Counter[str]:
-        """Reason to the number of hosts that filters removed."""
-        return Counter({why: len(hosts) for why, hosts in self.removed_hosts.items()})
 
     @property
     def placed(self) -> int:

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nova import context as nova_context
 from nova.scheduler import host_manager
@@ -12,7 +12,7 @@ from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import in_flight_instances, member_records
 from hpc_sched.nova_glue.read.instances.in_flight_instances import LookupResult, Place
-from hpc_sched.nova_glue.read.instances.member_records import CellMember
+from hpc_sched.nova_glue.read.instances.member_records import ApiMember, CellMember
 
 LOG = logging.getLogger(__name__)
 
@@ -76,7 +76,10 @@ def read(
     """
     context = nova_context.get_admin_context()
     try:
-        group = _read(context, request, states, look_up or _look_up, claimed)
+        records = _records(context, request)
+        if records is None:
+            return _new_group(request)
+        group = _members_in(records, context, request, states, look_up or _look_up, claimed)
     except Exception as error:
         if not isinstance(error, databases.OUTAGES):
             LOG.exception("Cannot read group %s", request.group_id)
@@ -114,66 +117,38 @@ def members_on(
     return members
 
 
-def _read(
+@dataclass
+class _Records:
+    """The members of a group in Nova's databases."""
+
+    vms: Sequence[ApiMember]  # empty if the API database does not answer
+    others: list[CellMember]  # in cells, without the instance of the request
+    unread: frozenset[str]  # those in cells that do not answer, or in any if no cell is known
+    cells: frozenset[int]  # ids of those with members
+    is_move: bool
+    problems: list[str]
+    is_partial: bool  # placed members may be missing
+
+
+def _members_in(
+    records: _Records,
     context: nova_context.RequestContext,
     request: request_spec.RequestedGroup,
     states: Sequence[host_manager.HostState],
     look_up: LookUp,
     claimed: Collection[str],
 ) -> GroupMembership:
-    own, problems = request.instance_uuid, list[str]()
-    uuids = request.member_uuids | {own}
-    try:
-        known = databases.read_api(
-            lambda: member_records.api_members(context, request.group_uuid, sorted(uuids))
-        )
-    except databases.OUTAGES as error:
-        known = None
-        problems.append(databases.api_problem(error))
-    vms = known or []
-    own_cell = next((vm.cell_id for vm in vms if vm.uuid == own), None)
-    if known is None:
-        of_request = own if request.group_uuid is None else None
-        answers = member_records.in_known_cells(context, sorted(uuids), of_request)
-    elif request.group_uuid is not None:
-        by_cell: defaultdict[int, list[str]] = defaultdict(list)
-        for vm in vms:
-            if vm.cell_id is not None and vm.uuid != own:
-                by_cell[vm.cell_id].append(vm.uuid)
-        answers = member_records.cell_members(context, by_cell)
-    elif own_cell is not None:
-        answers = member_records.siblings(context, own, own_cell)
-    else:
-        # A new implicit group has no members but those of this request.
-        count = 1 if request.is_move else request.count
-        return GroupMembership(Counter(), (own,), count, request.is_move)
-    exists = own_cell is not None or any(placed.uuid == own for placed in answers.rows)
-    is_move = request.is_move or exists
-    problems += answers.problems
-
-    others = [placed for placed in answers.rows if placed.uuid != own]
-    is_partial = known is None or bool(answers.problems)
-    if known is None:
-        cells = frozenset(cell.id for cell in databases.known_cells)
-        unread = uuids - {placed.uuid for placed in answers.rows}
-    else:
-        cells = frozenset(vm.cell_id for vm in vms if vm.cell_id is not None)
-        unread = frozenset(vm.uuid for vm in vms if vm.cell_id in answers.down)
-    members = members_on(states, unread - {own})
-    building = [placed.uuid for placed in others if not placed.host and placed.building]
-    followers: list[CellMember] = []
-    if is_move:
-        others, followers = _after_moves(context, others, states, problems)
+    """Return the members of a group by their records and what Placement has of them."""
+    own = request.instance_uuid
+    is_move, problems, is_partial = records.is_move, records.problems, records.is_partial
+    members = members_on(states, records.unread - {own})
+    building = [vm.uuid for vm in records.others if not vm.host and vm.building]
+    others, followers = _after_moves(context, records, states)
     members += Counter((placed.host, placed.nodename) for placed in others if placed.host)
-
-    unmapped = [vm for vm in vms if vm.build_request is not None and vm.cell_id is None]
-    waiting = [vm.uuid for vm in unmapped if not vm.orphan]
-    orphans = [vm.uuid for vm in unmapped if vm.orphan and vm.uuid != own]
-    if not is_move and own not in waiting:
-        waiting.append(own)
-    unplaced = sorted(building) + _may_be_in_flight(waiting, own, request, is_move) + orphans
-    if claimed:
-        unplaced = [uuid for uuid in (*building, *waiting, *orphans) if uuid not in claimed]
+    waiting, orphans = _without_cell(records, own)
+    may_be = _may_be_in_flight(waiting, own, request, is_move)
+    asked = [*building, *waiting] if claimed else [*sorted(building), *may_be]
+    unplaced = [uuid for uuid in (*asked, *orphans) if uuid not in claimed]
     # What moves is not compared with others again after its claim.
     looked_up = look_up(context, unplaced, states, unplaced if is_move else building)
     places = looked_up.places
@@ -183,49 +158,101 @@ def _read(
         # alone mostly has not.
         is_partial = is_partial or not places.keys() >= set(building)
     members.update(places.values())
+    known = GroupMembership(members, (), 1, is_move, tuple(problems), is_partial)
+    known = replace(known, cells=records.cells)
     if is_move:
         # The other members that await a place have requests of their own.
-        return GroupMembership(
-            members,
-            tuple(sorted((own, *(member.uuid for member in followers)))),
-            1,
-            True,
-            tuple(problems),
-            is_partial,
-            cells=cells,
-            leaving=Counter((member.host or "", member.nodename) for member in followers),
-        )
+        queue = tuple(sorted((own, *(member.uuid for member in followers))))
+        leaving = Counter((member.host or "", member.nodename) for member in followers)
+        return replace(known, queue=queue, leaving=leaving)
     # Orphans may await a place for ever: they affect the choice of leaf, but take no place from
     # the instances that are being scheduled.
     left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
-    queue = (*left, *last)
-    return GroupMembership(
-        members,
-        queue,
-        request.count,
-        False,
-        tuple(problems),
-        is_partial,
-        len(last),
+    known = replace(known, queue=(*left, *last), left=request.count, orphans=len(last))
+    return replace(known, in_flight=places, unknown=looked_up.unanswered)
+
+
+def _records(
+    context: nova_context.RequestContext, request: request_spec.RequestedGroup
+) -> _Records | None:
+    """Return what databases have of a group; None for an implicit group that is being created."""
+    own, problems = request.instance_uuid, list[str]()
+    uuids = request.member_uuids | {own}
+    known: Sequence[ApiMember] | None = None
+    try:
+        known = databases.read_api(
+            lambda: member_records.api_members(context, request.group_uuid, sorted(uuids))
+        )
+    except databases.OUTAGES as error:
+        problems.append(databases.api_problem(error))
+    vms = known or []
+    own_cell = next((vm.cell_id for vm in vms if vm.uuid == own), None)
+    if known is None:
+        of_request = own if request.group_uuid is None else None
+        answers = member_records.in_known_cells(context, sorted(uuids), of_request)
+    elif request.group_uuid is not None:
+        answers = member_records.cell_members(context, _by_cell(vms, own))
+    elif own_cell is not None:
+        answers = member_records.siblings(context, own, own_cell)
+    else:
+        return None
+    if known is None:
+        cells = frozenset(cell.id for cell in databases.known_cells)
+        unread = uuids - {placed.uuid for placed in answers.rows}
+    else:
+        cells = frozenset(vm.cell_id for vm in vms if vm.cell_id is not None)
+        unread = frozenset(vm.uuid for vm in vms if vm.cell_id in answers.down)
+    exists = own_cell is not None or any(placed.uuid == own for placed in answers.rows)
+    return _Records(
+        vms,
+        [placed for placed in answers.rows if placed.uuid != own],
+        unread,
         cells,
-        places,
-        looked_up.unanswered,
+        request.is_move or exists,
+        problems + list(answers.problems),
+        known is None or bool(answers.problems),
     )
+
+
+def _new_group(request: request_spec.RequestedGroup) -> GroupMembership:
+    """Return an implicit group that is being created: it has the VMs of its request alone."""
+    count = 1 if request.is_move else request.count
+    return GroupMembership(Counter(), (request.instance_uuid,), count, request.is_move)
+
+
+def _by_cell(vms: Iterable[ApiMember], own: str) -> dict[int, list[str]]:
+    """Return the members but the instance of the request by the id of their cell."""
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    for vm in vms:
+        if vm.cell_id is not None and vm.uuid != own:
+            found[vm.cell_id].append(vm.uuid)
+    return found
+
+
+def _without_cell(records: _Records, own: str) -> tuple[list[str], list[str]]:
+    """Return the instances with build requests that await a place, and those that are orphans."""
+    unmapped = [vm for vm in records.vms if vm.build_request is not None and vm.cell_id is None]
+    waiting = [vm.uuid for vm in unmapped if not vm.orphan]
+    if not records.is_move and own not in waiting:
+        waiting.append(own)
+    return waiting, [vm.uuid for vm in unmapped if vm.orphan and vm.uuid != own]
 
 
 def _after_moves(
     context: nova_context.RequestContext,
-    members: Iterable[CellMember],
+    records: _Records,
     states: Sequence[host_manager.HostState],
-    problems: list[str],
 ) -> tuple[list[CellMember], list[CellMember]]:
     """Return the members that hold an instance that moves, and those that follow it.
 
-    Members on hosts that are down or disabled must move too. Those that have a place elsewhere
-    already, which is claimed, hold the instance there. Look-ups in Placement for members that are
-    being moved, as :func:`in_flight_instances.places_of` says; one query for the cells and one in
-    each if their places are on hosts that are no candidates.
+    All hold one that is created. Members on hosts that are down or disabled must move too. Those
+    that have a place elsewhere already, which is claimed, hold the instance there. Look-ups in
+    Placement for members that are being moved, as :func:`in_flight_instances.places_of` says; one
+    query for the cells and one in each if their places are on hosts that are no candidates.
     """
+    members, problems = records.others, records.problems
+    if not records.is_move:
+        return members, []
     leaving = {member.uuid: member.nodename or "" for member in members if member.is_leaving}
     looked_up = in_flight_instances.places_of(context, sorted(leaving), states, leaving)
     found = looked_up.all_places

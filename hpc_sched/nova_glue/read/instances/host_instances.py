@@ -2,7 +2,7 @@
 
 import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import nova.conf
@@ -92,28 +92,34 @@ class AllInstances:
                 vm = vm._replace(host=host, in_flight=True)
                 in_flight[vm.uuid] = host, vm.nodename
             at.setdefault((vm.host, vm.nodename), []).append(vm)
-        problems = list(self.problems)
-        missed = [
-            vm
-            for vm in self.awaiting
-            if vm.uuid not in self.looked_up and vm.uuid not in own_creates
-        ]
-        unknown, most = self.unlisted, CONF.hpc_sched.in_flight_lookups
-        if missed and most:
-            problem = self.look_up_problem or f"more than in_flight_lookups={most} VMs in flight"
-            problems.append(problem)
-            oldest = databases.oldest_build_request()
-            if any(vm.since and vm.since >= oldest for vm in missed):
-                unknown = unknown or problem
+        problem, unknown = self._missed(own_creates)
         return HostInstances(
             at,
             made_with or self.in_cells.get(own),
             own in self.in_cells,
             self.down_cells,
-            tuple(problems),
+            (*self.problems, *([problem] if problem else [])),
             unknown,
             in_flight,
         )
+
+    def _missed(self, own_creates: Collection[str]) -> tuple[str | None, str | None]:
+        """Return the problem of look-ups, and the reason why instances in flight may be missing.
+
+        :param own_creates: the instances of the request itself
+        """
+        missed = [
+            vm
+            for vm in self.awaiting
+            if vm.uuid not in self.looked_up and vm.uuid not in own_creates
+        ]
+        most = CONF.hpc_sched.in_flight_lookups
+        if not missed or not most:
+            return None, self.unlisted
+        problem = self.look_up_problem or f"more than in_flight_lookups={most} VMs in flight"
+        oldest = databases.oldest_build_request()
+        may_miss = any(vm.since and vm.since >= oldest for vm in missed)
+        return problem, self.unlisted or (problem if may_miss else None)
 
 
 def read(
@@ -124,81 +130,91 @@ def read(
 ) -> AllInstances:
     """Return all instances on hosts or in flight, for some requests.
 
-    Two queries in the API database and one in each cell; one more in a cell with migrations, one
-    more in the API database while a resize has not reached its destination, and look-ups in
-    Placement as :func:`in_flight_instances.places_of` says, ``in_flight_lookups`` for each request
-    at most. An instance that migrates, or waits for its resize to be confirmed, is on both hosts,
-    or twice on one.
+    Two queries in the API database and one in each cell; one more in a cell with migrations, and in
+    the API database while a resize has not reached its destination; look-ups in Placement as
+    :func:`in_flight_instances.places_of` says, ``in_flight_lookups`` for each request at most.
 
-    :param owns: uuids of the instances that are scheduled, one of each request; without any,
-        nothing is looked up
+    An instance that migrates, or waits for its resize to be confirmed, is on both, or twice on one.
+
+    :param owns: uuids of the scheduled instances, one a request; without any nothing is looked up
     :param states: of one of the requests
     :param before: an earlier read, for cells that do not answer
     :raises exceptions.UnansweredError: if the API database has never listed the cells
     """
-    problems: list[str] = []
-    unlisted, requested = None, list[PlacedInstance]()
-    own_uuids = sorted(set(owns))[: databases.MAX_UUIDS]
-    outage: Exception | None = None
-    try:
-        requested = _build_requests(context, own_uuids, problems)
-    except databases.OUTAGES as error:
-        outage, unlisted = error, databases.api_problem(error)
-        problems.append(unlisted)
-    try:
-        answers = databases.read_cells(context, None, lambda cell, _: [_in_cell(cell, own_uuids)])
-    except databases.OUTAGES as error:
-        # The first error says more than that of a source that is left alone since.
-        raise outage or error from None
-    problems += answers.problems
+    own_uuids, problems = sorted(set(owns))[: databases.MAX_UUIDS], list[str]()
+    requested, answers, unlisted = _answers(context, own_uuids, problems)
+    known = before.cells if before is not None else {}
     cells = {found.cell_uuid: found for found in answers.rows}
-    unread = bool(answers.problems) or outage is not None
-    if before is not None:
-        cells |= {uuid: before.cells[uuid] for uuid in answers.down_uuids & before.cells.keys()}
+    cells |= {uuid: known[uuid] for uuid in answers.down_uuids & known.keys()}
     vms = [vm for found in cells.values() for vm in found.instances]
-    migrating = [row for found in cells.values() for row in found.migrating]
+    moves = [row for found in cells.values() for row in found.migrating]
     in_cells = {vm.uuid: vm.reservation_id for vm in vms}
     # Instances may have been created in a cell between the two reads.
     requested = [vm for vm in requested if vm.uuid not in in_cells]
     being_created = {vm.uuid: vm.reservation_id for vm in requested}
-    placed, awaiting = [], list(requested)
-    carried = _carried(before, in_cells.keys() | being_created.keys()) if unread else {}
-    awaiting += carried.values()
-    for vm in (*vms, *placed_instance.other_sides(context, migrating, problems)):
-        if vm.host:
-            placed.append(vm)
-        else:
-            awaiting.append(vm)
+    is_whole = not answers.problems and unlisted is None
+    carried = {} if is_whole else _carried(before, in_cells.keys() | being_created.keys())
+    there = [*vms, *placed_instance.other_sides(context, moves, problems)]
+    awaiting = [*requested, *carried.values(), *(vm for vm in there if not vm.host)]
     # Newest first: the oldest have mostly failed.
     awaiting.sort(key=lambda vm: (vm.since or datetime.datetime.min, vm.uuid), reverse=True)
-    wanted = _to_look_up(awaiting, being_created, own_uuids)
-    found = in_flight_instances.places_of(
-        context,
-        wanted,
-        states,
-        {vm.uuid: vm.moves_from for vm in awaiting if vm.moves_from},
-        most=len(wanted),
-    )
+    there = [vm for vm in there if vm.host]
+    made = AllInstances(there, cells, in_cells, being_created, awaiting, unlisted=unlisted)
+    made = replace(made, down_cells=frozenset(answers.down_uuids), problems=tuple(problems))
+    return _with_coming(context, made, carried, own_uuids, states)
+
+
+def _with_coming(
+    context: nova_context.RequestContext,
+    made: AllInstances,
+    carried: Mapping[str, PlacedInstance],
+    owns: Sequence[str],
+    states: Sequence[host_manager.HostState],
+) -> AllInstances:
+    """Return the instances with those in flight that have a host in Placement.
+
+    :param carried: what awaited a host before, by uuid
+    """
+    wanted = _to_look_up(made.awaiting, made.being_created, owns)
+    moving = {vm.uuid: vm.moves_from for vm in made.awaiting if vm.moves_from}
+    found = in_flight_instances.places_of(context, wanted, states, moving, most=len(wanted))
     # After an evacuation allocations stay on hosts that are down.
     nodes = {uuid: [node for _, node in places] for uuid, places in found.all_places.items()}
     for uuid, vm in carried.items():
         if uuid in found.missed and vm.nodename:
             nodes[uuid] = [vm.nodename]
     gone = carried.keys() - nodes.keys() - found.missed
-    awaiting = [vm for vm in awaiting if vm.uuid not in gone]
-    coming = [vm._replace(nodename=node) for vm in awaiting for node in nodes.get(vm.uuid, ())]
-    return AllInstances(
-        [*placed, *coming],
-        cells,
-        in_cells,
-        being_created,
-        awaiting,
-        frozenset(wanted) - found.missed,
-        found.problem,
-        frozenset(answers.down_uuids),
-        tuple(problems),
-        unlisted,
+    left = [vm for vm in made.awaiting if vm.uuid not in gone]
+    coming = [vm._replace(nodename=node) for vm in left for node in nodes.get(vm.uuid, ())]
+    return replace(
+        made,
+        instances=[*made.instances, *coming],
+        awaiting=left,
+        looked_up=frozenset(wanted) - found.missed,
+        look_up_problem=found.problem,
     )
+
+
+def _answers(
+    context: nova_context.RequestContext, owns: Sequence[str], problems: list[str]
+) -> tuple[list[PlacedInstance], databases.CellAnswers[_CellInstances], str | None]:
+    """Return the instances that are being created, those in cells, and why the former are not read.
+
+    Adds what could not be read to the problems.
+    """
+    unlisted, requested, outage = None, list[PlacedInstance](), None
+    try:
+        requested = _build_requests(context, owns, problems)
+    except databases.OUTAGES as error:
+        outage, unlisted = error, databases.api_problem(error)
+        problems.append(unlisted)
+    try:
+        answers = databases.read_cells(context, None, lambda cell, _: [_in_cell(cell, owns)])
+    except databases.OUTAGES as error:
+        # The first error says more than that of a source that is left alone since.
+        raise outage or error from None
+    problems += answers.problems
+    return requested, answers, unlisted
 
 
 def _carried(before: AllInstances | None, known: Collection[str]) -> dict[str, PlacedInstance]:

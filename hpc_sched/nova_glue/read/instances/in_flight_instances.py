@@ -1,5 +1,7 @@
 """Where instances in flight have been claimed: their allocations in Placement."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,48 +67,11 @@ def places_of(
     wanted = asked[: CONF.hpc_sched.in_flight_lookups if most is None else most]
     if not wanted:
         return LookupResult({})
-    places: dict[str, list[Place]] = {}
-    moving = moving_from or {}
-    place_of = {state.uuid: (state.host, state.nodename) for state in states}
-    host_of = {state.nodename: state.host for state in states}
-    done = 0
-    until = clock.current.monotonic() + PART_OF_TIME * request_deadline.remaining()
-
-    def search() -> None:
-        """Look up consumers, in a thread that may be abandoned."""
-        nonlocal done
-        for consumer in wanted:
-            if clock.current.monotonic() >= until:
-                break
-            client = report.report_client_singleton()
-            found = client.get_allocs_for_consumer(context, consumer)["allocations"]
-            here = places.setdefault(consumer, [])
-            # Hosts before devices and shared disks.
-            for provider in sorted(found, key=lambda uuid: (_is_device(found[uuid]), uuid)):
-                if here and (consumer not in moving or _is_device(found[provider])):
-                    break
-                if provider not in place_of:
-                    node = _nodename(client, context, provider)
-                    place_of[provider] = host_of.get(node, node), node
-                place = place_of[provider]
-                if place[1] != moving.get(consumer) and place not in here:
-                    here.append(place)
-            done += 1
-
-    problem = None
-    try:
-        circuit_breaker.ask_one(PLACEMENT, search, MAX_READS)
-        if done < len(wanted):
-            problem = f"{PLACEMENT}: {done} of {len(wanted)} look-ups in time"
-        elif len(asked) > done:
-            problem = f"more than in_flight_lookups={done} VMs in flight"
-    except exceptions.UnansweredError as error:
-        problem = f"{PLACEMENT}: {error}"
-    except Exception as error:
-        problem = f"{PLACEMENT}: {masking.first_line(error)}"
+    search = _Search(context, wanted, states, moving_from or {})
+    problem = _run(search, len(wanted), len(asked))
     # The search may go on meanwhile: what it finds after this counts as missed.
-    number = done
-    found = {consumer: tuple(here) for consumer, here in list(places.items()) if here}
+    number = search.done
+    found = {consumer: tuple(here) for consumer, here in list(search.places.items()) if here}
     return LookupResult(
         {consumer: here[0] for consumer, here in found.items()},
         problem,
@@ -114,6 +79,65 @@ def places_of(
         frozenset(wanted[number:]),
         {consumer: here for consumer, here in found.items() if len(here) > 1},
     )
+
+
+def _run(search: _Search, wanted: int, asked: int) -> str | None:
+    """Run a search; return why instances were not looked up, or None.
+
+    :param wanted: number of those to look up
+    :param asked: number of all that were requested
+    """
+    try:
+        circuit_breaker.ask_one(PLACEMENT, search.run, MAX_READS)
+    except exceptions.UnansweredError as error:
+        return f"{PLACEMENT}: {error}"
+    except Exception as error:
+        return f"{PLACEMENT}: {masking.first_line(error)}"
+    if search.done < wanted:
+        return f"{PLACEMENT}: {search.done} of {wanted} look-ups in time"
+    if asked > search.done:
+        return f"more than in_flight_lookups={search.done} VMs in flight"
+    return None
+
+
+class _Search:
+    """Looks up consumers one after the other, in a thread that may be abandoned."""
+
+    def __init__(
+        self,
+        context: nova_context.RequestContext,
+        wanted: Sequence[str],
+        states: Sequence[host_manager.HostState],
+        moving: Mapping[str, str],
+    ) -> None:
+        self.places: dict[str, list[Place]] = {}
+        self.done = 0
+        self._context, self._wanted, self._moving = context, wanted, moving
+        self._place_of: dict[str, Place] = {
+            state.uuid: (state.host, state.nodename) for state in states
+        }
+        self._host_of = {state.nodename: state.host for state in states}
+        self._until = clock.current.monotonic() + PART_OF_TIME * request_deadline.remaining()
+
+    def run(self) -> None:
+        """Look up consumers until time is over."""
+        for consumer in self._wanted:
+            if clock.current.monotonic() >= self._until:
+                break
+            client = report.report_client_singleton()
+            found = client.get_allocs_for_consumer(self._context, consumer)["allocations"]
+            here = self.places.setdefault(consumer, [])
+            # Hosts before devices and shared disks.
+            for provider in sorted(found, key=lambda uuid: (_is_device(found[uuid]), uuid)):
+                if here and (consumer not in self._moving or _is_device(found[provider])):
+                    break
+                if provider not in self._place_of:
+                    node = _nodename(client, self._context, provider)
+                    self._place_of[provider] = self._host_of.get(node, node), node
+                place = self._place_of[provider]
+                if place[1] != self._moving.get(consumer) and place not in here:
+                    here.append(place)
+            self.done += 1
 
 
 def _is_device(allocation: Mapping[str, Any]) -> bool:

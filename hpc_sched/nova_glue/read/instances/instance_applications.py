@@ -26,6 +26,7 @@ _REQUEST_SPECS = f"{databases.API_DATABASE}, requests of VMs"
 _MAX_UNPRUNED = 200_000
 
 Cached = TypeVar("Cached")
+CachedApplication = tuple[int | None, Application]  # with the id of the flavor
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,7 @@ class ApplicationCache:
 
     options: tuple[Any, ...] = ()  # on which the applications depend
     creations: Mapping[str, _Creation] = field(default_factory=dict)  # by uuid
-    # By uuid, with the id of the flavor.
-    applications: Mapping[str, tuple[int | None, Application]] = field(default_factory=dict)
+    applications: Mapping[str, CachedApplication] = field(default_factory=dict)  # by uuid
 
 
 cache = ApplicationCache()
@@ -66,45 +66,57 @@ def read(
     :param is_api_down: whether the API database has not answered a moment ago
     """
     global cache
-    before = cache
-    ours = CONF.hpc_sched
-    options = ours.default_app_class, ours.allow_user_hints, ours.implicit_groups
+    before, options = cache, _options()
     cached = before.applications if before.options == options else {}
-    uuids = {instance.uuid for instance in instances}
-    creations = {uuid: before.creations[uuid] for uuid in uuids if uuid in before.creations}
-    problems: list[str] = []
-    uncached = {
-        vm.uuid
-        for vm in instances
-        # A resize changes the id of the flavor.
-        if vm.flavor is None and (vm.uuid not in cached or cached[vm.uuid][0] != vm.type_id)
-    }
+    uuids, problems = {instance.uuid for instance in instances}, list[str]()
+    uncached = {vm.uuid for vm in instances if vm.flavor is None and not _is_cached(vm, cached)}
     # Flavors first: most of them name a class, and then no request matters.
     flavors = _read_flavors(context, uncached, problems)
+    creations = {uuid: before.creations[uuid] for uuid in uuids if uuid in before.creations}
     unread: Collection[str] = uuids - creations.keys()
     if not is_api_down:
         new, unread = _read_creations(context, unread, problems)
         creations |= new
-    kept: dict[str, tuple[int | None, Application]] = {}
-    found = []
-    for vm in instances:
-        # Without a RequestSpec it is from before Nova had them.
-        creation = None if vm.uuid in unread else creations.get(vm.uuid, _Creation())
-        if vm.flavor is None and vm.uuid not in uncached:
-            kept[vm.uuid] = cached[vm.uuid]
-            found.append(vm._replace(application=cached[vm.uuid][1]))
-            continue
-        # A flavor of its own has what is in flight, or one side of a migration: few, and not long.
-        type_id, flavor = (None, vm.flavor) if vm.flavor else flavors.get(vm.uuid, (None, None))
-        application = _application(vm, creation, flavor) if flavor is not None else None
-        found.append(vm._replace(application=application))
-        if vm.flavor is None and application is not None and vm.uuid in creations:
-            kept[vm.uuid] = type_id, application
+    # Without a RequestSpec an instance is from before Nova had them.
+    known = {uuid: creations.get(uuid, _Creation()) for uuid in uuids.difference(unread)}
+    made = [_with_application(vm, known.get(vm.uuid), cached, flavors) for vm in instances]
+    kept = {
+        vm.uuid: (type_id, vm.application)
+        for vm, type_id in made
+        if vm.flavor is None and vm.application is not None and vm.uuid in creations
+    }
     if not is_complete:
         # Once their cell answers, a request would have to read all of it.
         creations, kept = _unpruned(creations, cache.creations), _unpruned(kept, cached)
     cache = ApplicationCache(options, creations, kept)
-    return found, tuple(problems)
+    return [vm for vm, _ in made], tuple(problems)
+
+
+def _options() -> tuple[Any, ...]:
+    """Return the options on which applications depend."""
+    options = CONF.hpc_sched
+    return options.default_app_class, options.allow_user_hints, options.implicit_groups
+
+
+def _is_cached(vm: PlacedInstance, cached: Mapping[str, CachedApplication]) -> bool:
+    """True if the cached entry matches the instance's flavor id: a resize changes it."""
+    return vm.uuid in cached and cached[vm.uuid][0] == vm.type_id
+
+
+def _with_application(
+    vm: PlacedInstance,
+    creation: _Creation | None,
+    cached: Mapping[str, CachedApplication],
+    flavors: Mapping[str, tuple[int | None, databases.Fields]],
+) -> tuple[PlacedInstance, int | None]:
+    """Return an instance with its application, and the id of the flavor that it was made from."""
+    if vm.flavor is None and _is_cached(vm, cached):
+        type_id, application = cached[vm.uuid]
+        return vm._replace(application=application), type_id
+    # A flavor of its own has what is in flight, or one side of a migration: few, and not long.
+    type_id, flavor = (None, vm.flavor) if vm.flavor else flavors.get(vm.uuid, (None, None))
+    made = _application(vm, creation, flavor) if flavor is not None else None
+    return vm._replace(application=made), type_id
 
 
 def _unpruned(seen: dict[str, Cached], before: Mapping[str, Cached]) -> dict[str, Cached]:

@@ -33,10 +33,9 @@ def read(context: nova_context.RequestContext, first: str, count: int) -> dict[i
         [(_, project, text)] = found
         if count == 1:
             return {0: first}
-        own_key = _key(text)
-        if own_key is None:
+        if (own_key := _key(text)) is None:
             return {}
-        reservation, _ = own_key
+        reservation = own_key[0]
         rows = databases.api_rows(
             context,
             sa.select(row.instance_uuid, row.instance).where(

@@ -3,7 +3,7 @@
 import functools
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import nova.conf
@@ -56,28 +56,37 @@ def of(
     in_metadata += [metadata.get(host, []) for host, _ in elsewhere]
     reported = [parse_cpu_info(state.cpu_info) for state in states]
     reported += [parse_cpu_info(cpu_info.get(place)) for place in elsewhere]
-    hosts = [fabric.name_of(*place) for place in places]
-    in_file = [
-        fabric.topology.processor_of(name) if name in fabric.topology else None for name in hosts
-    ]
-    names = types_of(in_metadata, in_file, reported)
-    type_at = dict(zip(places, names, strict=True))
-    if read is None:
-        # The metadata of aggregates would come before what the topology says.
-        type_at |= dict.fromkeys(elsewhere)
-    for host, node in places:
-        type_at.setdefault((host, None), type_at[host, node])
-    types: Counter[str | None] = Counter()
-    for place, count in members.items():
-        types[type_at[place]] += count
+    names = types_of(in_metadata, _in_file(places, fabric), reported)
+    # The metadata of aggregates would come before what the topology says.
+    unknown = dict.fromkeys(elsewhere if read is None else ())
+    type_at = {**dict(zip(places, names, strict=True)), **unknown}
     return HostProcessors.of(
         names[: len(states)],
         reported[: len(states)],
         [int(state.vcpus_total or 0) for state in states],
         positions,
-        types,
+        _of_members(members, places, type_at),
         ProcessorRanking(CONF.hpc_sched.processor_order, conf.processor_speeds(CONF)),
     )
+
+
+def _in_file(places: Iterable[Place], fabric: Fabric) -> list[str | None]:
+    """Return the types that the topology file names."""
+    hosts, topology = (fabric.name_of(*place) for place in places), fabric.topology
+    return [topology.processor_of(name) if name in topology else None for name in hosts]
+
+
+def _of_members(
+    members: Mapping[Place, int], places: Iterable[Place], type_at: Mapping[Place, str | None]
+) -> Counter[str | None]:
+    """Return the number of members on each type."""
+    found = dict(type_at)
+    for host, node in places:
+        found.setdefault((host, None), found[host, node])
+    types: Counter[str | None] = Counter()
+    for place, count in members.items():
+        types[found[place]] += count
+    return types
 
 
 # Hosts of one kind report the same text: more entries than a cloud has kinds of hosts.

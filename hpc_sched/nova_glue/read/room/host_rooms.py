@@ -96,7 +96,7 @@ class HostRooms:
                 lambda: self._fits >= MAX_FITS or clock.current.monotonic() > until,
                 self._amounts.is_known,
             )
-        if not self._amounts.has_read:
+        if not self._amounts.providers:
             return self.left
         # What a host does not take after all is left to the others.
         limits = shared_limits(np.minimum(planned, self.left), self._shared, self._claims)
@@ -156,10 +156,9 @@ class HostRooms:
 
     def read_all(self) -> bool:
         """Read all hosts in Placement, if that was not done; return whether any room rose."""
-        if self._amounts.is_all_read:
-            return False
         before = self.room
-        self._amounts.read_all()
+        if not self._amounts.read_all():
+            return False
         self._bound_by_placement()
         return bool((self.room > before).any())
 
@@ -172,11 +171,11 @@ class HostRooms:
 
         :param positions: of the hosts; None for all
         """
-        self._amounts.refresh(positions)
+        has_answered = self._amounts.refresh(positions)
         for i in range(len(self._states)) if positions is None else positions:
-            if self._amounts.knows(self._states[i].uuid):
+            if self._states[i].uuid in self._amounts.providers:
                 self._take_over(i)
-        return not self._amounts.has_failed
+        return has_answered
 
     def overbooked(self, positions: Sequence[int], seconds: float) -> dict[int, Amounts] | None:
         """Read hosts with claims of the request; return those that hold more than they have.
@@ -224,7 +223,7 @@ class HostRooms:
             placed = int(self._placed[i])
             most = max(self._placement_bound(i), placed + (0 if placed else 1))
             is_verified = self._rooms.known[i] > max(placed, 1)
-            may_rise = self._amounts.knows(state.uuid) and not is_verified
+            may_rise = state.uuid in self._amounts.providers and not is_verified
             room[i] = most if may_rise else min(int(room[i]), most)
         self._rooms.room = room
 

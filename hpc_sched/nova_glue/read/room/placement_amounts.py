@@ -45,38 +45,29 @@ class PlacementAmounts:
         self._demand = demand
         self._candidates = candidates
         self._free: dict[Inventory, int] = {}
-        self._read: set[str] = set()  # providers
+        self.providers: set[str] = set()  # that were read
         self._sharing: set[str] = set()  # those in candidates of several hosts
-        self.is_all_read = False  # whether all hosts were read, or could not be
-        self.has_failed = False  # whether Placement has not answered: it is not asked again
+        self._is_all_read = False  # whether all hosts were read, or could not be
+        self._has_failed = False  # whether Placement has not answered: it is not asked again
         # Whether a host has more or less than its HostState says, and not for instances in flight.
         self.differ_from_reports = False
 
     def free(self, candidates: Iterable[Amounts]) -> dict[Inventory, int]:
         """Return what is free for some candidates; more than enough where it was not read."""
         return {
-            key: self._free.get(key, 0) if key[0] in self._read else UNBOUNDED * amount
+            key: self._free.get(key, 0) if key[0] in self.providers else UNBOUNDED * amount
             for found in candidates
             for key, amount in found.items()
         }
 
-    @property
-    def has_read(self) -> bool:
-        """True if any provider was read."""
-        return bool(self._read)
-
-    def knows(self, provider: str) -> bool:
-        """True if a provider was read."""
-        return provider in self._read
-
     def is_shared(self, provider: str) -> bool:
         """True if a provider was read and several hosts have candidates with it."""
-        return provider in self._read and provider in self._sharing
+        return provider in self.providers and provider in self._sharing
 
     def is_known(self, i: int) -> bool:
         """True if the amounts of a host were read, or compared with its HostState."""
         state = self._states[i]
-        return state.uuid in self._read or compared_hosts.find(state) is not None
+        return state.uuid in self.providers or compared_hosts.find(state) is not None
 
     def claim(self, claimed: Amounts) -> None:
         """Subtract a claim of the request."""
@@ -111,8 +102,8 @@ class PlacementAmounts:
             self._keep(placement.read_providers(sorted(elsewhere)))
             return bool(elsewhere)
         self._keep(placement.read_trees({name: amount} for name, amount in sorted(least.items())))
-        if not self.has_failed:
-            self._keep(placement.read_providers(sorted(elsewhere.keys() - self._read)[:FEW]))
+        if not self._has_failed:
+            self._keep(placement.read_providers(sorted(elsewhere.keys() - self.providers)[:FEW]))
         return True
 
     def read_hosts(self, positions: Iterable[int]) -> None:
@@ -120,7 +111,7 @@ class PlacementAmounts:
 
         Two calls for each, or one for all hosts if there are many.
         """
-        if self.is_all_read or self.has_failed:
+        if self._is_all_read or self._has_failed:
             return
         unread = {
             provider: None
@@ -128,43 +119,47 @@ class PlacementAmounts:
             if self._states[i].vcpus_total and compared_hosts.find(self._states[i]) is None
             for found in self._candidates.amounts(i)
             for provider, _ in found
-            if provider not in self._read
+            if provider not in self.providers
         }
         if len(unread) > MANY:
             self.read_all()
         else:
             self._keep(placement.read_providers(list(unread)))
 
-    def read_all(self) -> None:
-        """Read all hosts, if that was not done. One call."""
-        if self.is_all_read:
-            return
-        self.is_all_read = True
+    def read_all(self) -> bool:
+        """Read all hosts, if that was not done; return False if it was. One call."""
+        if self._is_all_read:
+            return False
+        self._is_all_read = True
         classes = self._of_hosts()
-        if classes and not self.has_failed:
+        if classes and not self._has_failed:
             self._keep(placement.read_trees([classes]))
+        return True
 
     def _of_hosts(self) -> dict[str, int]:
         """Return the demanded classes of which a HostState has the amounts."""
         return {name: amount for name, amount in self._demand.items() if name in HOST_CLASSES}
 
-    def refresh(self, positions: Iterable[int] | None) -> None:
-        """Read hosts again: two calls for each provider of a few hosts, mostly two for all.
+    def refresh(self, positions: Iterable[int] | None) -> bool:
+        """Read hosts again; False without an answer.
+
+        Two calls for each provider of a few hosts, mostly two for all.
 
         :param positions: of the hosts; None for all
         """
         few = [] if positions is None else self._providers(positions)
-        if self.has_failed:
-            return
+        if self._has_failed:
+            return False
         if few and len(few) <= MANY:
-            self._read.difference_update(few)
+            self.providers.difference_update(few)
             self._keep(placement.read_providers(few))
         else:
-            self._read.clear()
-            self.is_all_read = True
+            self.providers.clear()
+            self._is_all_read = True
             # Bare metal has classes of its own alone.
             self._keep(placement.read_trees([self._of_hosts() or self._demand]))
             self._note_full()
+        return not self._has_failed
 
     def read_claimed(self, positions: Iterable[int], seconds: float) -> dict[Inventory, int] | None:
         """Read hosts again on which the request has claims; return their inventories.
@@ -184,7 +179,7 @@ class PlacementAmounts:
             for name, stock in stocks.items():
                 self._free[provider, name] = stock.capacity - stock.used
                 excess[provider, name] = max(stock.used - stock.capacity, 0)
-        self._read |= found.stocks.keys()
+        self.providers |= found.stocks.keys()
         self._add_held(found.stocks.keys())
         return excess
 
@@ -206,7 +201,7 @@ class PlacementAmounts:
         """
         alike: defaultdict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
         for i, state in enumerate(self._states):
-            if state.uuid not in self._read:
+            if state.uuid not in self.providers:
                 own = {
                     name: amount
                     for (provider, name), amount in self._candidates.first_amounts(i).items()
@@ -214,7 +209,7 @@ class PlacementAmounts:
                 }
                 alike[tuple(sorted(own.items()))].append(state.uuid)
         for demand, missing in sorted(alike.items()):
-            if not demand or self.has_failed:
+            if not demand or self._has_failed:
                 continue
             found = placement.read_with_room(dict(demand))
             if found.problem is not None:
@@ -226,7 +221,7 @@ class PlacementAmounts:
             self._keep(placement.read_providers(sorted(shared)))
             full -= shared
             self._free.update(((uuid, name), 0) for uuid in full for name, _ in demand)
-            self._read |= full
+            self.providers |= full
 
     def _held_providers(self) -> set[str]:
         """Return the providers of what the request holds."""
@@ -240,12 +235,12 @@ class PlacementAmounts:
                     self._free[provider, name] = self._free.get((provider, name), 0) + amount
 
     def _keep(self, found: placement.ProviderStocks) -> None:
-        new = found.stocks.keys() - self._read
+        new = found.stocks.keys() - self.providers
         for provider in new:
             for name, stock in found.stocks[provider].items():
                 self._free[provider, name] = stock.capacity - stock.used
         self._add_held(new)
-        self._read |= new
+        self.providers |= new
         # No HostState has what the request itself has claimed.
         compared_now = new - self._held_providers()
         for state in self._states:
@@ -255,7 +250,7 @@ class PlacementAmounts:
                     self._demand.keys().isdisjoint(compared.excess)
                 )
         if found.problem is not None:
-            self.has_failed = True
+            self._has_failed = True
             if not request_deadline.not_yet_logged([found.problem]):
                 return
             LOG.warning("Hosts have the room that nova-compute reports: %s", found.problem)
