@@ -192,7 +192,7 @@ def test_records_without_the_planners_input_are_explained_as_before(tmp_path, ca
         ({"proven": False}, "the plan is not proven best"),
         ({"plan": RECORD["plan"] | {"hosts": {"n1": 1}}}, "no cost of a plan for its VMs"),
         ({"wishes": {"require": "rack"}}, "there is no level 'rack'"),
-        ({"wishes": {"max_leaves": "two"}}, "max_leaves: expected a number >= 1"),
+        ({"wishes": {"max_leaves": "two"}}, "max_leaves: expected a whole number from 1 to 999999"),
         ({"left": 10**9, "awaiting": 10**9}, "too many to plan again"),
     ],
 )

@@ -23,7 +23,7 @@ DECIDING = {
     "plan.pruning": {"hosts_with_spares", "permitted_hosts"},
     "plan.problem": {"Problem"},
     "plan_by_service": {"plan_by_service"},
-    "server_group_policy": {
+    "constraints.server_group_policy": {
         "apply",
         "branches",
         "by_service",
@@ -103,7 +103,8 @@ def test_the_names_that_decide_exist():
     [
         pytest.param("from hpc_sched.core.plan.planner import solve", id="a function"),
         pytest.param(
-            "from hpc_sched.core import server_group_policy\nserver_group_policy.apply(1)",
+            "from hpc_sched.core.constraints import server_group_policy\n"
+            "server_group_policy.apply(1)",
             id="a function of a module",
         ),
         pytest.param(

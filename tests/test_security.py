@@ -8,6 +8,7 @@ import pytest
 
 from hpc_sched import table_file, yaml_nodes
 from hpc_sched.core import capacity, extra_spec_names
+from hpc_sched.core.constraints import extra_spec, group_size, max_leaves
 from hpc_sched.snapshot.log import logged_decisions
 from hpc_sched.snapshot.source import snapshot_file
 from hpc_sched.topology import hostlist
@@ -22,10 +23,10 @@ PAGE = (ROOT / "docs" / "operator" / "security.rst").read_text()
 @pytest.mark.parametrize(
     ("row", "limit"),
     [
-        ("a value of an extra spec or hint", f"{extra_spec_names.MAX_VALUE} characters"),
+        ("a value of an extra spec or hint", f"{extra_spec.MAX_VALUE} characters"),
         ("the same, repeated in a fault or log", f"{extra_spec_names.MAX_SHOWN} characters"),
-        ("``hpc:group_size``", str(extra_spec_names.MAX_GROUP_SIZE)),
-        ("``hpc:max_leaves``", str(extra_spec_names.MAX_LEAVES)),
+        ("``hpc:group_size``", str(group_size.MOST)),
+        ("``hpc:max_leaves``", str(max_leaves.MOST)),
         ("``max_server_per_host``", rf"2\ :sup:`{capacity.UNBOUNDED.bit_length() - 1}`"),
         ("a topology, or what a command prints", f"{text_driver.MAX_BYTES >> 20} MiB"),
         ("the same, and a name map", f"{text_driver.MAX_LINES:,} lines"),

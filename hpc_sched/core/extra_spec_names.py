@@ -1,30 +1,18 @@
-"""The keys, values and limits of the ``hpc:`` namespace. nova-api imports them: no numpy here.
-
-Tenants write hints and the rules of server groups. These limits hold for them even where Nova
-accepts more.
-"""
+"""The keys of the ``hpc:`` namespace. nova-api imports them: no numpy here."""
 
 import re
-from typing import NamedTuple
+
+from hpc_sched.core.constraints.extra_spec import NAMESPACE, ExtraSpec, one_of
+from hpc_sched.core.constraints.values import ALL
 
 APP_CLASSES = ("extreme", "sync", "async", "none")
-HOMOGENEOUS = ("true", "prefer", "false")
 
 # A cache score. float() alone would accept nan, inf, signs and exponents.
 # Finite for every text of at most MAX_VALUE characters.
 DECIMAL = r"[0-9]+(\.[0-9]+)?"
 
-# The longest accepted value: Nova's own limit for an extra spec. Nova does not limit hints.
-MAX_VALUE = 255
 # The longest quotation of an invalid value in an error text.
 MAX_SHOWN = 80
-# A single VM makes the planner place a whole group of this size. The time grows with it, to
-# seconds on 10,000 hosts that take a thousand VMs each.
-MAX_GROUP_SIZE = 4096
-# More leaf switches than any fabric has. Larger numbers do not take longer.
-MAX_LEAVES = 999_999
-
-NAMESPACE = "hpc:"
 # The most letters by which a misspelt key differs from the one that was meant.
 MAX_TYPOS = 2
 # The most unknown keys that are looked at, and that are reported, misspelt constraints first. Nova
@@ -41,36 +29,7 @@ def is_name(text: str) -> bool:
     return re.fullmatch(PATTERN, text) is not None
 
 
-class ExtraSpec(NamedTuple):
-    """An extra spec of flavors, as nova-api checks it."""
-
-    name: str
-    pattern: str  # of the whole value
-    expected: str  # a valid value, in words
-    description: str
-    most: int | None = None  # of a number
-
-
-def one_of(choices: tuple[str, ...]) -> str:
-    """Return the description of a valid choice, for errors."""
-    return f"one of {', '.join(choices)}"
-
-
-def number_up_to(most: int) -> str:
-    """Return the description of a valid number, for errors."""
-    return f"a whole number from 1 to {most}"
-
-
-# Nova's own type int accepts what Python's int() does: blanks, signs, 1_6, other digits.
-_WHOLE_NUMBER = r"[1-9][0-9]{0,5}"
-# Levels are named in the topology file, which nova-api does not have: only names that no file
-# can have are refused, such as those with control characters or Unicode's two line breaks.
-_LEVEL = r"(?=\S)[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,255}(?<=\S)"
-_LEVEL_EXPECTED = (
-    "the name of a level of 1 to 255 characters, without blanks at its ends and control characters"
-)
-
-EXTRA_SPECS = (
+_SPECS = (
     ExtraSpec(
         "hpc:app_class",
         "|".join(APP_CLASSES),
@@ -101,55 +60,13 @@ EXTRA_SPECS = (
         "cache_score_limit`` (``sync_cache_score_limit`` where one of them is of class "
         "``sync``). Default: 0.",
     ),
-    ExtraSpec(
-        "hpc:group_size",
-        _WHOLE_NUMBER,
-        number_up_to(MAX_GROUP_SIZE),
-        "How many VMs the group will have in the end, for users who create them one by "
-        "one: the first is placed where there is room for all. It refuses a request only "
-        "where ``hpc:require`` or ``hpc:max_leaves`` cannot be kept for that number, and is "
-        "ignored on moves. Default: the VMs that have been requested so far.",
-        most=MAX_GROUP_SIZE,
-    ),
-    ExtraSpec(
-        "hpc:require",
-        _LEVEL,
-        _LEVEL_EXPECTED,
-        "The level of the fabric under one switch of which all VMs of the group must fit "
-        "(as delivered ``leaf``, ``pod`` or ``core``; the topology file may rename them). "
-        "A group that does not fit is refused before anything is claimed. Default: none, "
-        "the group is packed as well as room allows.",
-    ),
-    ExtraSpec(
-        "hpc:prefer",
-        _LEVEL,
-        _LEVEL_EXPECTED,
-        "The level of the fabric under one switch of which all VMs of the group should "
-        "be, where there is room; otherwise they spread further. Levels are named as for "
-        "``hpc:require``. Default: none.",
-    ),
-    ExtraSpec(
-        "hpc:max_leaves",
-        _WHOLE_NUMBER,
-        number_up_to(MAX_LEAVES),
-        "Under how many leaf switches the group may spread at most. A group that needs "
-        "more is refused. Default: no limit.",
-        most=MAX_LEAVES,
-    ),
-    ExtraSpec(
-        "hpc:homogeneous",
-        "|".join(HOMOGENEOUS),
-        one_of(HOMOGENEOUS),
-        "Whether all VMs of a request go to processors of one type. ``true``: a group that "
-        "no single type can hold is refused. ``prefer``: it is mixed. ``false``: types do "
-        "not matter. Lower case here, while the scheduler compares without case. Default: "
-        "the option ``[hpc_sched] default_homogeneous``, ``prefer`` as delivered.",
-    ),
+    *(constraint.spec for constraint in ALL),
 )
+EXTRA_SPECS = tuple(sorted(_SPECS, key=lambda spec: spec.name))
 
 KEYS = tuple(spec.name for spec in EXTRA_SPECS)
 # Constraints on the place: misspelt, they would be dropped silently.
-_CONSTRAINTS = ("hpc:require", "hpc:max_leaves")
+_CONSTRAINTS = tuple(constraint.spec.name for constraint in ALL if constraint.binds_place)
 
 
 def meant_constraint(key: str) -> str | None:
@@ -172,6 +89,8 @@ def _count_typos(text: str, other: str) -> int:
     """Return the edit distance (Levenshtein) of two texts, ``MAX_TYPOS`` + 1 if it is more."""
     if abs(len(text) - len(other)) > MAX_TYPOS:
         return MAX_TYPOS + 1
+    # What all keys begin with changes nothing.
+    text, other = text.removeprefix(NAMESPACE), other.removeprefix(NAMESPACE)
     row = list(range(len(other) + 1))
     for i, letter in enumerate(text, 1):
         above, row = row, [i]

@@ -9,26 +9,19 @@ from typing import Any, Self
 from hpc_sched import exceptions
 from hpc_sched.core import extra_spec_names
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
-from hpc_sched.core.extra_spec_names import (
-    KEYS,
-    MAX_REPORTED,
-    MAX_SHOWN,
-    MAX_UNKNOWN,
-    MAX_VALUE,
-    NAMESPACE,
-)
+from hpc_sched.core.constraints.constraint import Constraint, Value
+from hpc_sched.core.constraints.extra_spec import MAX_VALUE, NAMESPACE, one_of
+from hpc_sched.core.constraints.homogeneous import Homogeneous
+from hpc_sched.core.constraints.values import ALL, CONSTRAINTS
+from hpc_sched.core.extra_spec_names import KEYS, MAX_REPORTED, MAX_SHOWN, MAX_UNKNOWN
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Application
 
 APP_CLASS = "hpc:app_class"
 APP_NAME = "hpc:app_name"
 CACHE_SCORE = "hpc:cache_score"
-GROUP_SIZE = "hpc:group_size"
-REQUIRE = "hpc:require"
-PREFER = "hpc:prefer"
-MAX_LEAVES = "hpc:max_leaves"
-HOMOGENEOUS = "hpc:homogeneous"
-GUARANTEES = (REQUIRE, MAX_LEAVES, HOMOGENEOUS)
+HOMOGENEOUS = Homogeneous.spec.name
+GUARANTEES = tuple(constraint.spec.name for constraint in ALL if constraint.is_guarantee)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +39,7 @@ class Defaults:
 class HPCSpecs:
     """The ``hpc:`` values of a request; invalid ones are listed in ``faults`` and ignored.
 
-    An unknown key is a fault if it may be a misspelt ``hpc:require`` or ``hpc:max_leaves``.
+    An unknown key is a fault if it may be a misspelt constraint on the place.
     """
 
     app_class: str
@@ -138,7 +131,7 @@ def read(
             app_class, NO_CONSTRAINTS, "false", (), faults, ignored=ignored, by_mdobp=by_mdobp
         )
     constraints, homogeneous = reader.constraints(), reader.homogeneous()
-    group_keys = [key for key in (REQUIRE, PREFER, MAX_LEAVES, GROUP_SIZE) if key in reader.seen]
+    group_keys = [one.spec.name for one in CONSTRAINTS if one.spec.name in reader.seen]
     if homogeneous == "true":
         group_keys.append(HOMOGENEOUS)
     return HPCSpecs(
@@ -231,7 +224,9 @@ class _SpecReader:
         return Application(app_class, name, float(score or 0))
 
     def app_class(self) -> str | None:
-        return self.choice(APP_CLASS, extra_spec_names.APP_CLASSES)
+        choices = extra_spec_names.APP_CLASSES
+        value = self._checked(APP_CLASS, lambda text: text.lower() in choices, one_of(choices))
+        return value and value.lower()
 
     def fault_of_unclassed(self) -> None:
         """Report the guarantees of a request that is of class ``none`` only by default."""
@@ -245,15 +240,21 @@ class _SpecReader:
             )
 
     def constraints(self) -> Constraints:
-        return Constraints(
-            require=self.level(REQUIRE),
-            prefer=self.level(PREFER),
-            max_leaves=self.number(MAX_LEAVES, extra_spec_names.MAX_LEAVES),
-            group_size=self.number(GROUP_SIZE, extra_spec_names.MAX_GROUP_SIZE),
-        )
+        found = Constraints(**{one.name: self.value(one) for one in CONSTRAINTS})
+        for fault in found.faults:
+            self.faults.append(fault)
+        return found
 
     def homogeneous(self) -> str | None:
-        return self.choice(HOMOGENEOUS, extra_spec_names.HOMOGENEOUS)
+        found = self.value(Homogeneous)
+        return None if found is None else str(found)
+
+    def value(self, constraint: type[Constraint]) -> Value | None:
+        expected = constraint.expected(self.levels)
+        text = self._checked(
+            constraint.spec.name, lambda found: constraint.parse(found, self.levels), expected
+        )
+        return None if text is None else constraint.parse(text, self.levels)
 
     def report_unknown(self, *, is_refused: bool) -> tuple[str, ...]:
         """Report misspelt constraints; return the sentences on other unknown keys.
@@ -280,29 +281,10 @@ class _SpecReader:
                 found.append((what, key, extra_spec_names.meant_constraint(key)))
         for what, key, constraint in sorted(found, key=lambda one: one[2] is None):
             meant = extra_spec_names.meant_key(key)
-            expected = extra_spec_names.one_of(KEYS)
+            expected = one_of(KEYS)
             remedy = f"did you mean {meant}?" if meant else f"expected {expected}"
             text = f"unknown {what} {_shown(repr(key)[1:-1])}; {remedy}"
             yield key, text, constraint
-
-    def choice(self, key: str, choices: tuple[str, ...]) -> str | None:
-        expected = extra_spec_names.one_of(choices)
-        value = self._checked(key, lambda text: text.lower() in choices, expected)
-        return value and value.lower()
-
-    def level(self, key: str) -> str | None:
-        if not self.levels:
-            return self._checked(key, bool, "the name of a level")
-        known = ", ".join(self.levels)
-        return self._checked(key, self.levels.__contains__, f"one of the levels {known}")
-
-    def number(self, key: str, most: int) -> int | None:
-        value = self._checked(
-            key,
-            lambda text: re.fullmatch("[0-9]{1,20}", text) and 1 <= int(text) <= most,
-            extra_spec_names.number_up_to(most),
-        )
-        return None if value is None else int(value)
 
     def _checked(self, key: str, is_valid: Callable[[str], object], expected: str) -> str | None:
         """Return a value, or None if it is missing or invalid."""

@@ -1,21 +1,22 @@
 """The decisions on one group, for the scheduler, ``hpc-sched fits`` and the simulator alike."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from hpc_sched.core import server_group_policy
 from hpc_sched.core.arrays import Array, Mask
-from hpc_sched.core.constraints import NO_CONSTRAINTS, level_of
-from hpc_sched.core.extra_specs import GROUP_SIZE, MAX_LEAVES
+from hpc_sched.core.constraints import NO_CONSTRAINTS, level_of, server_group_policy
+from hpc_sched.core.constraints.group_size import GroupSize
+from hpc_sched.core.constraints.max_leaves import MaxLeaves
 from hpc_sched.core.placement_input import PlacementInput
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
 from hpc_sched.core.plan.problem import Problem, host_counts
 from hpc_sched.core.plan.pruning import permitted_hosts
 from hpc_sched.core.plan.ranking import plan_order, planned_counts, spare_order
-from hpc_sched.core.plan.rejection import conflict_of, largest_gang
+from hpc_sched.core.plan.rejection import broken_by, conflict_of, largest_gang
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit
 from hpc_sched.core.plan_by_service import plan_by_service, rejected_by_service
@@ -83,8 +84,27 @@ class GroupRequest(PlacementInput):
         for request in self.candidate_sets():
             answer = request._plan(limit)
             if isinstance(answer, Plan):
-                break
+                return self._new_leaves_first(answer)
         return answer
+
+    def _new_leaves_first(self, plan: Plan) -> Plan:
+        """Return a plan whose first slots keep bounds at least, though the request uses no more."""
+        topology, used = self.topology, self._used_leaves
+        missing = self.constraints.bounds.missing_leaves(len(used), plan.count)
+        if not missing or plan.count == self.left:
+            return plan
+        leaf = topology.leaf_index[[topology.index_of(host) for host in plan.places]]
+        new = np.flatnonzero(~np.isin(leaf, used))
+        first = sorted(new[np.unique(leaf[new], return_index=True)[1]].tolist())[:missing]
+        slots = dict.fromkeys([*first, *range(plan.count)])
+        places = [plan.places[slot] for slot in slots]
+        leaves = Counter(map(topology.leaf_of, places))
+        return replace(plan, places=tuple(places), leaves=dict(leaves))
+
+    @property
+    def _used_leaves(self) -> Array:
+        """Numbers of the leaves that the group uses. Shape (leaves,)."""
+        return np.unique(self.topology.leaf_index[self.members > 0])
 
     def _plan(self, limit: TimeLimit) -> Plan | Rejection:
         """Return the answer of :meth:`_decide` on all candidates, shunned or not."""
@@ -107,9 +127,9 @@ class GroupRequest(PlacementInput):
         """Return :attr:`sizes`, and between them the most VMs that can follow one that moves."""
         if self.leaving is None:
             return self.sizes
-        wanted = self.constraints
-        level = level_of(self.topology, wanted.require)
-        gang = largest_gang(problem, level, max_leaves=wanted.max_leaves, with_members=True)
+        bounds = self.constraints.bounds
+        level = level_of(self.topology, bounds.level)
+        gang = largest_gang(problem, level, bounds, with_members=True)
         most = min(self.awaiting, gang.vms if gang is not None else 0)
         return tuple(sorted({*self.sizes, max(most, self.left)}, reverse=True))
 
@@ -176,26 +196,26 @@ class GroupRequest(PlacementInput):
         return plan_order(problem, answer, slot=slot)
 
     def contradiction(self, empty: Array) -> str | None:
-        """Return why the final size can never fit in ``max_leaves`` leaf switches, or None.
+        """Return why the final size can never fit in the most leaf switches, or None.
 
         :param empty: VMs that each host takes while it has none, shape (hosts,)
         """
-        most_leaves, size = self.constraints.max_leaves, self.constraints.group_size
-        if most_leaves is None or size is None:
+        bounds, size = self.constraints.bounds, self.constraints.group_size
+        if bounds.most_leaves is None or size is None:
             return None
         if self.server_group_policy == "anti-affinity" and self.hard_policy is not None:
             empty = np.minimum(empty, self.hard_policy.max_per_service)
         without_vms = replace(
             self.problem_of(self.room), capacity=empty, members=np.zeros_like(empty)
         )
-        level = level_of(self.topology, self.constraints.require)
-        gang = largest_gang(without_vms, level, max_leaves=most_leaves)
+        gang = largest_gang(without_vms, level_of(self.topology, bounds.level), bounds)
         most = 0 if gang is None else gang.vms
         if size <= most:
             return None
         return (
-            f"{MAX_LEAVES}={most_leaves} and {GROUP_SIZE}={size} contradict each other: at most "
-            f"{most} VMs of this flavor fit in {plurals.text(most_leaves, 'leaf switch')}"
+            f"{MaxLeaves.spec.name}={bounds.most_leaves} and {GroupSize.spec.name}={size} "
+            f"contradict each other: at most {most} VMs of this flavor fit in "
+            f"{plurals.text(bounds.most_leaves, 'leaf switch')}"
         )
 
     def open_hosts(self) -> Mask:
@@ -219,7 +239,8 @@ class GroupRequest(PlacementInput):
                 fits = f": largest gang that fits {there}: {most}"
                 return Refusal(why + fits, why + fits if most < self.left else why)
         size = self.constraints.group_size
-        why = f" ({GROUP_SIZE}={size})" if size is not None and answer.count > self.left else ""
+        key = GroupSize.spec.name
+        why = f" ({key}={size})" if size is not None and answer.count > self.left else ""
         if scarce := self._scarcest(answer):
             why += f"; {scarce} runs out first"
         operator, tenant = answer.operator + why, answer.for_tenant(self.left) + why
@@ -234,16 +255,30 @@ class GroupRequest(PlacementInput):
     def permitted(self, plan: Plan) -> Mask:
         """Return the hypervisors on which VMs keep the constraints and the island of a plan.
 
-        Any combination of them does. Shape (hypervisors,).
+        Any combination of them does, but for bounds at least, see :meth:`permitted_next`. Shape
+        (hypervisors,).
         """
         if not self.constraints.bind_place and len(self.topology.roots) == 1:
             return np.ones(len(self.room), dtype=np.bool_)
-        return permitted_hosts(self.as_planned(plan).problem(), plan)[self.hosts_of_rows]
+        permitted = permitted_hosts(self.as_planned(plan).problem(), plan)[self.hosts_of_rows]
+        return permitted & self.permitted_next()
+
+    def permitted_next(self) -> Mask:
+        """Return the hypervisors where one VM leaves the others room to keep bounds at least.
+
+        Where each VM that is left must use a leaf of its own, without those that the group uses.
+        Shape (hypervisors,).
+        """
+        used = self._used_leaves
+        missing = self.constraints.bounds.missing_leaves(len(used), self.left)
+        if not self.left or missing < self.left:
+            return np.ones(len(self.room), dtype=np.bool_)
+        return ~np.isin(self.topology.leaf_index[self.hosts_of_rows], used)
 
     @property
     def conflict(self) -> str | None:
         """How the members themselves break a constraint, or None."""
-        return self._conflict_of(self.members)
+        return conflict_of(self.problem(), self.constraints.bounds)
 
     def broken_by(self, planned: Array) -> str | None:
         """Return how planned VMs, with the members, break a constraint or the policy, or None.
@@ -251,20 +286,14 @@ class GroupRequest(PlacementInput):
         None too where the members break it already. ``planned``: shape (hypervisors,).
         """
         if self.conflict is None:
-            broken = self._conflict_of(self.members + self.per_host(planned))
-            if broken is not None:
+            bounds, problem = self.constraints.bounds, self.problem()
+            if (broken := broken_by(problem, self.per_host(planned), bounds)) is not None:
                 return broken
         if self.hard_policy is not None and not server_group_policy.keeps(
             self.hard_policy, planned
         ):
             return f"policy {self.hard_policy.policy} of the server group"
         return None
-
-    def _conflict_of(self, members: Array) -> str | None:
-        wanted = self.constraints
-        level = level_of(self.topology, wanted.require)
-        problem = replace(self.problem(), members=members)
-        return conflict_of(problem, level, wanted.require, wanted.max_leaves)
 
     def is_refused(self, answer: Rejection, *, is_move: bool = False) -> bool:
         """True if a request without a plan is refused, False if it is placed without one.
@@ -282,7 +311,7 @@ class GroupRequest(PlacementInput):
         if self.check is None or answer.conflict or not answer.count:
             return None
         among = np.ones(len(self.room), dtype=np.bool_)
-        if answer.require is not None and answer.best is not None:
+        if answer.bounds.level is not None and answer.best is not None:
             switch = self.topology.switch_index(answer.best.switch)
             among = self.switches(self.topology.switches[switch].level) == switch
         return scarcest(self.check.by_resource(), among & (self.room > 0), answer.count)

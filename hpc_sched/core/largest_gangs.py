@@ -15,8 +15,8 @@ from hpc_sched.core.processor_choice import by_processor
 def gangs(request: GroupRequest) -> list[Gang]:
     """Return the largest group that fits under one switch of each level, bottom up.
 
-    Together with the request's members, within ``max_leaves``, under the server group's policy,
-    and on one processor type if that is required.
+    Together with the request's members, within the bounds on leaves, under the server group's
+    policy, and on one processor type if that is required.
     """
     kinds = [request]
     if request.homogeneous == "true" and request.processors is not None:
@@ -33,11 +33,11 @@ def _largest(level: int, kinds: Iterable[GroupRequest]) -> Gang | None:
     found = []
     for request in kinds:
         problem = _on_one_service(request, level)
-        most = problem.constraints.max_leaves
-        gang = largest_gang(problem, level, max_leaves=most, with_members=True)
+        bounds = problem.constraints.bounds
+        gang = largest_gang(problem, level, bounds, with_members=True)
         if gang is not None:
             # Members that are not under one switch: no group with them is.
-            has_conflict = conflict_of(problem, level, None, most)
+            has_conflict = conflict_of(problem, bounds, level)
             found.append(replace(gang, vms=0) if has_conflict else gang)
     return max(found, key=lambda gang: gang.vms, default=None)
 

@@ -7,15 +7,14 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpc_sched.core import server_group_policy
 from hpc_sched.core.arrays import Array, Mask
-from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
+from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, server_group_policy
+from hpc_sched.core.constraints.server_group_policy import HardPolicy
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.plan.problem import Problem, host_counts, tie_order
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.core.room.verification import RoomCheck
-from hpc_sched.core.server_group_policy import HardPolicy
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology.model import Topology
 
@@ -208,7 +207,7 @@ class PlacementInput:
         The VMs of this request must fit; with ``require`` the group must fit at its final size.
         VMs of other requests, and orphaned build requests, only improve the choice.
         """
-        is_required = self.constraints.require is not None
+        is_required = self.constraints.bounds.level is not None
         fewest = max(self.left, self.missing) if is_required else self.left
         wanted = {max(self.awaiting, self.missing), self.active, fewest}
         return tuple(sorted((count for count in wanted if count >= fewest), reverse=True))

@@ -9,15 +9,15 @@ from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
 
-from hpc_sched.core import server_group_policy
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.constraints import level_of
+from hpc_sched.core.constraints import Bounds, level_of, server_group_policy
+from hpc_sched.core.constraints.bounds import UNBOUND
+from hpc_sched.core.constraints.server_group_policy import HardPolicy
 from hpc_sched.core.placement_input import PlacementInput
 from hpc_sched.core.plan.planner import attempts, solve
 from hpc_sched.core.plan.rejection import rejected
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit
-from hpc_sched.core.server_group_policy import HardPolicy
 
 # Plans that are made to find the best one of a number of VMs.
 MAX_PLANS = 100
@@ -38,7 +38,7 @@ def plan_by_service(
     """Return the plan of least Hop-Byte that keeps the policy, at the first size that fits.
 
     It may cost more than the least (``is_proven`` is False) if the limit has passed, or if
-    MAX_PLANS did not suffice; with ``max_leaves``, these may not suffice to find any plan, nor
+    MAX_PLANS did not suffice; with bounds on leaves, these may not suffice to find any plan, nor
     MAX_LATE_PLANS after the limit.
 
     :param sizes: numbers of VMs to plan for, largest first; the last one must fit
@@ -47,12 +47,12 @@ def plan_by_service(
     is_proven, rooms = True, list[Array]()
     if policy.policy == "affinity":
         rooms = list(server_group_policy.by_service(policy, request.room, sizes, planned))
-    for require, size in attempts(request.problem(), sizes, request.active):
-        solved = partial(_solved, request, require, size)
+    for bounds, size in attempts(request.problem(), sizes, request.active):
+        solved = partial(_solved, request, bounds, size)
         if policy.policy == "affinity":
             found, is_exact = _on_one(rooms, solved, limit)
         else:
-            level = level_of(request.topology, require)
+            level = level_of(request.topology, bounds.level)
             found, is_exact = _on_several(request, policy, level, solved, limit, MAX_PLANS)
         is_proven &= is_exact
         if found is not None:
@@ -60,33 +60,31 @@ def plan_by_service(
     if policy.policy == "anti-affinity":
         return rejected_by_service(request, sizes[-1])
     if rooms:
-        wanted, problem = request.constraints, request.problem_of(rooms[-1])
-        return rejected(problem, sizes[-1], require=wanted.require, max_leaves=wanted.max_leaves)
+        problem = request.problem_of(rooms[-1])
+        return rejected(problem, sizes[-1], request.constraints.bounds)
     # No service takes all VMs; the Rejection lists what fits.
-    return rejected(request.problem(), sizes[-1], require=None, max_leaves=None)
+    return rejected(request.problem(), sizes[-1], UNBOUND)
 
 
 def rejected_by_service(request: PlacementInput, count: int) -> Rejection:
     """Return the Rejection of ``count`` VMs under anti-affinity, with gangs that do fit.
 
-    With ``max_leaves`` a larger one may fit as well: which VMs of a service are below which leaf
+    With bounds on leaves a larger one may fit as well: which VMs of a service are below which leaf
     is not searched.
     """
     levels = range(1, request.topology.depth + 1)
     return rejected(
         request.problem(),
         count,
-        require=request.constraints.require,
-        max_leaves=request.constraints.max_leaves,
+        request.constraints.bounds,
         by_level=[request.problem_of(request.capacity_at(level)) for level in levels],
     )
 
 
 def _solved(
-    request: PlacementInput, require: str | None, size: int, room: Array, limit: TimeLimit
+    request: PlacementInput, bounds: Bounds, size: int, room: Array, limit: TimeLimit
 ) -> Plan | Rejection:
-    most = request.constraints.max_leaves
-    return solve(request.problem_of(room), size, require=require, max_leaves=most, limit=limit)
+    return solve(request.problem_of(room), size, bounds, limit)
 
 
 def _on_one(rooms: Iterable[Array], solved: _Solve, limit: TimeLimit) -> tuple[Plan | None, bool]:
@@ -108,7 +106,7 @@ def _on_several(
 
     Branch and bound: with capacities that are exact for each leaf alone, no plan that keeps the
     policy costs less than the best plan. If that breaks the policy, plans are made within its
-    :func:`~hpc_sched.core.server_group_policy.branches`, those of the cheapest plan first.
+    :func:`server_group_policy.branches`, those of the cheapest plan first.
 
     :param level: of which one switch must hold the group
     :param most: plans that are made
@@ -130,7 +128,7 @@ def _on_several(
         found = solved(narrower, limit)
         if isinstance(found, Plan) and keeps(found, narrower):
             best = _cheaper(found, best)
-    if best is None and request.constraints.max_leaves is None:
+    if best is None and not request.constraints.bounds.count_leaves:
         return None, True
     if best is None and limit.has_passed():
         # The best plan may keep the policy where another one does not.

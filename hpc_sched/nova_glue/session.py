@@ -176,8 +176,7 @@ class PlacementSession:
         """
         is_first, self._is_checked = not self._is_checked, True
         if not is_first:
-            self._keep_claims(call)
-            return call.states
+            return self._place_next(call)
         served = self._read(call)
         self._enter(Phase.DECIDED)
         if served is None:
@@ -343,16 +342,21 @@ class PlacementSession:
             group.use(found)
         return found is not None
 
-    def _keep_claims(self, call: Call) -> None:
-        """Keep the claims on hosts that are still candidates; arrange the allocation candidates."""
+    def _place_next(self, call: Call) -> States:
+        """Return the hosts for a VM after the first: all, but where a bound at least needs others.
+
+        Keeps the claims on hosts that are still candidates; arranges the allocation candidates.
+        """
         served = self.served
         # To look at the claims of all hosts takes a while, and most hosts have one candidate.
         if served is None or not (
-            served.group.inputs.rooms.candidates.differ or served.claims.gang
+            served.group.inputs.rooms.candidates.differ
+            or served.claims.gang
+            or served.group.inputs.first.constraints.bounds.least_leaves
         ):
-            return
+            return call.states
         if (served := self._read(call)) is None:
-            return
+            return call.states
         group, place = served.group, served.claims.place
         positions = group.event.candidates
         if place is not None and not (
@@ -362,4 +366,6 @@ class PlacementSession:
             answer = checks.plan_of_candidates(group)
             self._rounds(served, gang_claiming.reclaim(served.claims, answer))
         self._enter(Phase.ANSWERED)
-        served.arrange(positions)
+        kept = passing.passing_next(group)
+        served.arrange(kept)
+        return call.states if len(kept) == len(positions) else served.states(kept)

@@ -53,7 +53,7 @@ class SimulationInput:
         :raises exceptions.RequestError: for an unknown level
         """
         topology = self.cluster.topology
-        domains: Array = topology.groups[level_of(topology, self.constraints.require) - 1]
+        domains: Array = topology.groups[level_of(topology, self.constraints.bounds.level) - 1]
         return domains
 
     def capacity(self, job: Job, state: ClusterState) -> Array:

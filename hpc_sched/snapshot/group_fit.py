@@ -68,7 +68,7 @@ def largest(state: SnapshotRequest) -> list[Gang]:
 
 
 def _verified(group: GroupRequest, gang: Gang) -> Gang:
-    constraints = replace(group.constraints, require=gang.level, group_size=None)
+    constraints = group.constraints.changed(require=gang.level, group_size=None)
     fits, unsure = 0, gang.vms
     best: Plan | None = None
     number = unsure  # which most often fits

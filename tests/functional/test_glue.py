@@ -17,7 +17,8 @@ from nova.scheduler import host_manager
 from nova.scheduler import weights as nova_weights
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from hpc_sched.core import extra_spec_names, server_group_policy
+from hpc_sched.core import extra_spec_names
+from hpc_sched.core.constraints import server_group_policy
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
@@ -110,13 +111,13 @@ def test_the_guarantees_of_a_move_are_preferences_where_relax_moves_says_so(
     CONF.set_override("relax_moves", relax, "hpc_sched")
     request = spec(extra_specs=wishing(require="leaf"))
     levels = loaded_topology.current().topology.levels
-    assert request_spec.hpc_specs_of(request, levels).constraints.require == "leaf"
+    assert request_spec.hpc_specs_of(request, levels).constraints.bounds.level == "leaf"
     where = objects.Destination(cell=objects.CellMapping(uuid=uuids.cell1))
     if host is not None:
         where.host = host
     request.requested_destination = where
     found = request_spec.hpc_specs_of(request, levels).constraints
-    assert (found.require, found.prefer) == ((None, "leaf") if is_relaxed else ("leaf", None))
+    assert found.values == {"prefer" if is_relaxed else "require": "leaf"}
 
 
 def bounded(states, room, *, members=(), placed=None, left=4, leaf=None, **request) -> list[int]:

@@ -14,7 +14,7 @@ import nova.conf
 import pytest
 from nova import exception
 
-from hpc_sched.core.extra_spec_names import MAX_GROUP_SIZE, MAX_LEAVES
+from hpc_sched.core.constraints import group_size, max_leaves
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.counted_calls import calls_of
 from tests.functional.states import (
@@ -69,19 +69,19 @@ def hosts_of(vms: int) -> States:
 
 
 CASES = {
-    "a group of the largest size on hosts of 1,000 VMs": (1000, 1, {"group_size": MAX_GROUP_SIZE}),
+    "a group of the largest size on hosts of 1,000 VMs": (1000, 1, {"group_size": group_size.MOST}),
     "one that must be under one switch": (
         1000,
         1,
-        {"group_size": MAX_GROUP_SIZE, "require": "core", "prefer": "pod"},
+        {"group_size": group_size.MOST, "require": "core", "prefer": "pod"},
     ),
     "one on as many leaves as there could be": (
         8,
         1,
-        {"group_size": MAX_GROUP_SIZE, "max_leaves": MAX_LEAVES},
+        {"group_size": group_size.MOST, "max_leaves": max_leaves.MOST},
     ),
-    "one on few leaves": (8, 1, {"group_size": MAX_GROUP_SIZE, "max_leaves": 25}),
-    "as many VMs in one request": (8, MAX_GROUP_SIZE, {}),
+    "one on few leaves": (8, 1, {"group_size": group_size.MOST, "max_leaves": 25}),
+    "as many VMs in one request": (8, group_size.MOST, {}),
     "more VMs than the cloud holds": (8, 100_000, {"require": "core"}),
 }
 

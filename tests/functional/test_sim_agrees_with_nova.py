@@ -110,15 +110,12 @@ def side(request: pytest.FixtureRequest, two_pods: Path) -> Side:
 def spec_of(case: Case, uuid: str) -> objects.RequestSpec:
     """Return the request for the group, in a server group whose policy leaves hosts alone."""
     job = case.job
-    constraints = {
-        name: getattr(case.constraints, name) for name in ("require", "prefer", "max_leaves")
-    }
     said: dict[str, Any] = {
         "app_class": job.application.app_class,
         "cache_score": job.application.score,
         **({"app_name": job.application.name} if job.application.name else {}),
         "homogeneous": case.homogeneous,
-        **{name: value for name, value in constraints.items() if value is not None},
+        **case.constraints.values,
     }
     made = states.spec(
         group_policy="anti-affinity",

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
+from hpc_sched.core.constraints import NO_CONSTRAINTS, Bounds, Constraints
 from hpc_sched.core.plan.planner import plan, solve, solve_sizes
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
@@ -220,6 +220,7 @@ class Case:
     count: int
     require: str | None = None
     max_leaves: int | None = None
+    min_leaves: int = 0
     group_id: str = ""
     pack_hosts: bool = True
     packing: MDOBPInput | None = None  # rows in the order of the fabric's hosts
@@ -234,7 +235,7 @@ class Case:
         return self.described.including([*self.capacity, *self.members])
 
     def answer(self) -> Plan | Rejection:
-        if self.pack_hosts:
+        if self.pack_hosts and not self.min_leaves:
             return plan(
                 topology=self.described,
                 capacity=self.capacity,
@@ -252,10 +253,9 @@ class Case:
             group_id=self.group_id,
         )
         return solve(
-            replace(problem, pack_hosts=False, packing=self.packing),
+            replace(problem, pack_hosts=self.pack_hosts, packing=self.packing),
             self.count,
-            require=self.require,
-            max_leaves=self.max_leaves,
+            Bounds(self.require, None, self.max_leaves, self.min_leaves),
         )
 
     def together(self, new: Mapping[str, int]) -> dict[str, int]:

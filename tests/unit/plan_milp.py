@@ -64,6 +64,7 @@ class Program:
         *,
         level: int | None = None,
         max_leaves: int | None = None,
+        min_leaves: int = 0,
         pack_hosts: bool = True,
     ):
         """Make variables and rows.
@@ -104,6 +105,9 @@ class Program:
         if max_leaves is not None:
             used, fixed = self.number_of_leaves()
             self.rows.append((used, 0, max_leaves - fixed))
+        if min_leaves:
+            used, fixed = self.number_of_leaves()
+            self.rows.append((used, min(min_leaves - fixed, count), math.inf))
 
     def switches_of(self, level: int) -> list[Node]:
         """Return the highest switches of a level or lower, one above each host."""

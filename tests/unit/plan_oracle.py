@@ -119,8 +119,11 @@ class Oracle:
                 part[:, inside] = splits
                 parts.append(part)
         ways = np.concatenate(parts)
-        limit = self.case.max_leaves
-        return ways if limit is None else ways[self.numbers_of_leaves(ways) <= limit]
+        leaves, here = self.numbers_of_leaves(ways), np.count_nonzero(self.members)
+        most = len(self.leaves) if self.case.max_leaves is None else self.case.max_leaves
+        # A VM can add one leaf; members stay where they are.
+        least = min(self.case.min_leaves, here + self.case.count)
+        return ways[(leaves <= most) & (leaves >= least)]
 
     def costs(self, ways: Array) -> Array:
         """Return the Hop-Byte cost of each plan: over leaves pair by pair, less pairs on hosts."""

@@ -146,9 +146,9 @@ class Group:
 
 def wishes(constraints: Constraints, homogeneous: str) -> dict[str, Any]:
     return {
-        "require": constraints.require,
-        "prefer": constraints.prefer,
-        "max_leaves": constraints.max_leaves,
+        "require": constraints.bounds.level,
+        "prefer": constraints.bounds.preferred,
+        "max_leaves": constraints.bounds.most_leaves,
         "group_size": constraints.group_size,
         "homogeneous": homogeneous,
     }

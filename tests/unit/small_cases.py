@@ -149,6 +149,7 @@ def random_case(seed: int) -> Case:
         fewest = fewest_leaves(rooms, count)
         max_leaves = draw.choice([fewest, fewest, fewest + 1, draw.randint(1, 3)])
     pack_hosts = draw.random() < 0.75
+    min_leaves = draw.choice([0, 0, 2, 3, 4, 6])
     return Case(
         tree=tree,
         capacity=capacity,
@@ -156,6 +157,7 @@ def random_case(seed: int) -> Case:
         count=count,
         require=require,
         max_leaves=max_leaves,
+        min_leaves=min_leaves if max_leaves is None else min(min_leaves, max_leaves),
         group_id=f"group-{seed}",
         pack_hosts=pack_hosts,
         packing=None if pack_hosts or draw.random() < 0.5 else packing(draw, len(capacity)),
@@ -215,6 +217,8 @@ def traits(case: Case) -> Iterator[str]:
         yield f"require level {fabric.levels.index(case.require) + 1}"
     if case.max_leaves is not None:
         yield "max_leaves"
+    if case.min_leaves:
+        yield "min_leaves"
     if case.packing is not None:
         yield "packing"
     elif not case.pack_hosts:

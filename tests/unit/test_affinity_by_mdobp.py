@@ -10,10 +10,10 @@
 
 import numpy as np
 
+from hpc_sched.core.constraints.server_group_policy import hard_policy
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan
-from hpc_sched.core.server_group_policy import hard_policy
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology import Topology
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from hpc_sched.core.constraints import Constraints
+from hpc_sched.core.constraints.server_group_policy import hard_policy
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan
-from hpc_sched.core.server_group_policy import hard_policy
 from hpc_sched.topology import Topology
 
 PLACES = [("s1", "n1"), ("s1", "n2"), ("s1", "n3"), ("s2", "n4")]

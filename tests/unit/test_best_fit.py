@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core.constraints import level_of
+from hpc_sched.core.constraints import Bounds, level_of
 from hpc_sched.core.plan.best_fit import best_fit
-from hpc_sched.core.plan.exact.order import Bounds, ScoreWeights
+from hpc_sched.core.plan.exact.order import Greatest, ScoreWeights
 from hpc_sched.core.plan.planner import plan, solve
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
@@ -26,7 +26,7 @@ def leaves_of(
     problem: Problem, count: int, level: int = 2, max_leaves: int | None = None
 ) -> dict[str, int]:
     """Return the new VMs by name of leaf."""
-    found = best_fit(problem, count, level, max_leaves)
+    found = best_fit(problem, count, level, Bounds(most_leaves=max_leaves))
     return {problem.topology.switches[leaf].name: new for leaf, new in found.counts.items()}
 
 
@@ -68,8 +68,8 @@ def test_no_vm_needs_no_leaf_and_no_plan_is_better():
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Problem, int, str | None, int | None]:
-    """Draw a problem, VMs to place, a level that is required, and the most leaves."""
+def cases(draw: st.DrawFn) -> tuple[Problem, int, Bounds]:
+    """Draw a problem, VMs to place, and bounds."""
     group = draw(fabrics.groups(max_awaiting=12))
     hosts = group.topology.hosts
     if draw(st.booleans()):
@@ -78,16 +78,17 @@ def cases(draw: st.DrawFn) -> tuple[Problem, int, str | None, int | None]:
         group = replace(group, members=dict(Counter(few)))
     problem = replace(group.problem(), pack_hosts=draw(st.booleans()))
     level = draw(st.sampled_from([None, *problem.topology.levels]))
-    return problem, group.awaiting, level, draw(st.none() | st.integers(1, 4))
+    most, least = draw(st.none() | st.integers(1, 4)), draw(st.sampled_from([0, 0, 2, 3]))
+    return problem, group.awaiting, Bounds(level, None, most, least)
 
 
 @given(cases())
 def test_it_places_each_group_that_the_exact_planner_places_and_keeps_the_constraints(drawn):
-    problem, count, require, max_leaves = drawn
+    problem, count, bounds = drawn
     topology = problem.topology
-    level = level_of(topology, require)
-    exact = fabrics.only_plans(solve(problem, count, require=require, max_leaves=max_leaves))
-    found = best_fit(problem, count, level, max_leaves)
+    level = level_of(topology, bounds.level)
+    exact = fabrics.only_plans(solve(problem, count, bounds))
+    found = best_fit(problem, count, level, bounds)
     assert sum(found.counts.values()) == count
     room = leaf_sums(problem, problem.capacity)
     assert all(0 < new <= room[leaf] for leaf, new in found.counts.items())
@@ -96,18 +97,20 @@ def test_it_places_each_group_that_the_exact_planner_places_and_keeps_the_constr
     used = np.isin(topology.leaf_index, list(found.counts.keys() | member_leaves))
     below = topology.groups[level - 1]
     assert set(below[used].tolist()) <= {found.top}
-    assert max_leaves is None or len(found.counts.keys() | member_leaves) <= max_leaves
+    leaves = len(found.counts.keys() | member_leaves)
+    assert bounds.most_leaves is None or leaves <= bounds.most_leaves
+    assert leaves >= min(bounds.least_leaves, len(member_leaves) + count)
     if member_leaves:
         assert topology.switches[found.top].name == exact.switch
 
 
 @given(cases())
 def test_a_plan_after_the_limit_is_never_better_than_the_exact_one_and_a_no_is_the_same(drawn):
-    problem, count, require, max_leaves = drawn
+    problem, count, bounds = drawn
     # Without it the planner minimises another cost than Hop-Byte.
     problem = replace(problem, pack_hosts=True)
-    exact = solve(problem, count, require=require, max_leaves=max_leaves)
-    quick = solve(problem, count, require=require, max_leaves=max_leaves, limit=PASSED)
+    exact = solve(problem, count, bounds)
+    quick = solve(problem, count, bounds, PASSED)
     if isinstance(exact, Rejection):
         assert quick == exact
         return
@@ -137,16 +140,16 @@ def test_a_group_too_large_for_scores_still_gets_a_plan_within_its_bound(fits, m
         }
     )
     room = {host: 2 if host.startswith("a") else 3 for host in fabric.hosts}
-    weights, made = Bounds.weights, 0
+    weights, made = Greatest.weights, 0
 
-    def too_large(*arguments: int) -> ScoreWeights:
+    def too_large(*arguments: object, **more: object) -> ScoreWeights:
         nonlocal made
         made += 1
         if made > fits:
             raise OverflowError
-        return weights(*arguments)
+        return weights(*arguments, **more)
 
-    monkeypatch.setattr(Bounds, "weights", too_large)
+    monkeypatch.setattr(Greatest, "weights", too_large)
     answer = plan(topology=fabric, capacity=room, members={}, count=8, max_leaves=3)
     assert isinstance(answer, Plan)
     assert (answer.count, len(answer.leaves), answer.is_proven) == (8, 3, False)

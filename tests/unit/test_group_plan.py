@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hpc_sched import exceptions
-from hpc_sched.core.constraints import Constraints
+from hpc_sched.core.constraints import Bounds, Constraints
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.planner import solve, solve_most, solve_sizes
 from hpc_sched.core.plan.problem import Problem, tie_order
@@ -102,7 +102,7 @@ def test_a_preference_falls_back_to_what_is_required_and_no_further():
     assert plan_of(problem, 2).switch in fabric.leaves
     assert plan_of(problem, 3).switch in ("pod1", "pod2")
     refusal = refusal_of(problem, 5)
-    assert (refusal.count, refusal.require) == (5, "pod")
+    assert (refusal.count, refusal.bounds.level) == (5, "pod")
 
 
 def test_members_apart_break_a_preference_but_no_plan():
@@ -113,7 +113,7 @@ def test_members_apart_break_a_preference_but_no_plan():
 def test_the_last_size_is_what_must_fit_and_its_rejection_comes_back():
     problem = problem_of(fabrics.two_pods(), Constraints(require="pod", max_leaves=1))
     refusal = refusal_of(problem, 8, 5, 3)
-    assert (refusal.count, refusal.require, refusal.max_leaves) == (3, "pod", 1)
+    assert (refusal.count, refusal.bounds) == (3, Bounds("pod", None, 1))
     assert refusal.best is not None
     assert refusal.best.vms == 2
     assert "group of 3 needs one pod and at most 1 leaf" in refusal.tenant
@@ -126,7 +126,7 @@ def test_the_leaves_are_counted_under_the_preferred_switch_as_well():
     assert len(plan_of(wide, 4).leaves) == 2
     narrow = problem_of(fabric, Constraints(prefer="pod", max_leaves=1))
     assert len(plan_of(narrow, 3, 2).leaves) == 1
-    assert refusal_of(narrow, 3).max_leaves == 1
+    assert refusal_of(narrow, 3).bounds.most_leaves == 1
 
 
 def test_a_level_that_the_fabric_does_not_have_is_an_error_that_names_those_it_has():
@@ -144,10 +144,10 @@ def test_no_size_at_all_is_an_error():
 
 @given(wished(prefer=False), st.data())
 def test_preferring_no_less_than_is_required_changes_nothing(problem: Problem, data: st.DataObject):
-    levels, required = problem.topology.levels, problem.constraints.require
+    levels, required = problem.topology.levels, problem.constraints.bounds.level
     assume(required is not None)
     wider = data.draw(st.sampled_from(levels[levels.index(str(required)) :]))
-    both = replace(problem, constraints=replace(problem.constraints, prefer=wider))
+    both = replace(problem, constraints=problem.constraints.changed(prefer=wider))
     sizes = [problem.awaiting, problem.awaiting // 2]
     assert solve_sizes(both, sizes) == solve_sizes(problem, sizes)
 
@@ -159,9 +159,7 @@ def test_a_plan_keeps_what_is_required_and_a_refusal_means_that_the_last_size_ha
     sizes = sorted(sizes, reverse=True)
     constraints, fabric = problem.constraints, problem.topology
     answer = solve_sizes(problem, sizes)
-    alone = solve(
-        problem, sizes[-1], require=constraints.require, max_leaves=constraints.max_leaves
-    )
+    alone = solve(problem, sizes[-1], replace(constraints.bounds, preferred=None))
     if isinstance(answer, Rejection):
         assert answer == alone
         return
@@ -169,10 +167,10 @@ def test_a_plan_keeps_what_is_required_and_a_refusal_means_that_the_last_size_ha
     assert answer.count in sizes
     members = {fabric.hosts[i] for i in problem.members.nonzero()[0].tolist()}
     used = members | set(answer.hosts)
-    if constraints.require is not None:
-        assert len({row(fabric, constraints.require)[host] for host in used}) <= 1
-    if constraints.max_leaves is not None:
-        assert len({fabric.leaf_of(host) for host in used}) <= constraints.max_leaves
+    if constraints.bounds.level is not None:
+        assert len({row(fabric, constraints.bounds.level)[host] for host in used}) <= 1
+    if constraints.bounds.most_leaves is not None:
+        assert len({fabric.leaf_of(host) for host in used}) <= constraints.bounds.most_leaves
 
 
 @given(wished(), st.lists(st.integers(0, 6), min_size=1, max_size=3), st.integers(0, 6))
@@ -181,13 +179,12 @@ def test_what_is_preferred_is_had_for_the_largest_size_that_can_have_it(
 ):
     sizes = sorted(sizes, reverse=True)
     constraints, levels = problem.constraints, problem.topology.levels
-    assume(constraints.prefer is not None)
-    narrower = constraints.require is None or levels.index(constraints.prefer) < levels.index(
-        constraints.require
-    )
+    bounds = constraints.bounds
+    assume(bounds.preferred is not None)
+    narrower = bounds.level is None or levels.index(bounds.preferred) < levels.index(bounds.level)
     assume(narrower)
     with_it = (
-        solve(problem, size, require=constraints.prefer, max_leaves=constraints.max_leaves)
+        solve(problem, size, replace(bounds, level=bounds.preferred))
         for size in sizes
         if size >= preferred
     )
@@ -195,7 +192,7 @@ def test_what_is_preferred_is_had_for_the_largest_size_that_can_have_it(
     if first is not None:
         assert solve_sizes(problem, sizes, preferred) == first
     else:
-        plain = replace(problem, constraints=replace(constraints, prefer=None))
+        plain = replace(problem, constraints=constraints.changed(prefer=None))
         assert solve_sizes(problem, sizes, preferred) == solve_sizes(plain, sizes)
 
 

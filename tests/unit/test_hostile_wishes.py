@@ -7,14 +7,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hpc_sched.core import extra_specs, server_group_policy
+from hpc_sched.core import extra_specs
 from hpc_sched.core.capacity import UNBOUNDED
+from hpc_sched.core.constraints import group_size, max_leaves, server_group_policy
+from hpc_sched.core.constraints.extra_spec import MAX_VALUE
 from hpc_sched.core.extra_spec_names import (
-    MAX_GROUP_SIZE,
-    MAX_LEAVES,
     MAX_REPORTED,
     MAX_SHOWN,
-    MAX_VALUE,
 )
 from hpc_sched.core.extra_specs import Defaults, HPCSpecs
 from tests.counted_calls import calls_of
@@ -24,10 +23,10 @@ KEYS = (
     extra_specs.APP_CLASS,
     extra_specs.APP_NAME,
     extra_specs.CACHE_SCORE,
-    extra_specs.GROUP_SIZE,
-    extra_specs.REQUIRE,
-    extra_specs.PREFER,
-    extra_specs.MAX_LEAVES,
+    "hpc:group_size",
+    "hpc:require",
+    "hpc:prefer",
+    "hpc:max_leaves",
     extra_specs.HOMOGENEOUS,
 )
 # A key, its value and the longest sentence of what was expected.
@@ -42,10 +41,13 @@ def check(hpc_specs: HPCSpecs) -> None:
     """Assert that whatever was said ends in numbers within bounds and in short plain texts."""
     assert hpc_specs.app_class in ("extreme", "sync", "async", "none")
     constraints = hpc_specs.constraints
-    assert constraints.require in (None, *LEVELS)
-    assert constraints.prefer in (None, *LEVELS)
-    assert constraints.max_leaves is None or 1 <= constraints.max_leaves <= MAX_LEAVES
-    assert constraints.group_size is None or 1 <= constraints.group_size <= MAX_GROUP_SIZE
+    assert constraints.bounds.level in (None, *LEVELS)
+    assert constraints.bounds.preferred in (None, *LEVELS)
+    assert (
+        constraints.bounds.most_leaves is None
+        or 1 <= constraints.bounds.most_leaves <= max_leaves.MOST
+    )
+    assert constraints.group_size is None or 1 <= constraints.group_size <= group_size.MOST
     assert len(hpc_specs.faults) <= len(KEYS)
     for fault in hpc_specs.faults:
         assert fault.isprintable(), repr(fault)
@@ -114,7 +116,7 @@ def test_a_value_of_very_deep_lists_is_a_fault():
     value: list[Any] = ["leaf"]
     for _ in range(100_000):
         value = [value]
-    asked = read({extra_specs.REQUIRE: value})
+    asked = read({"hpc:require": value})
     assert asked.faults == ("hpc:require: expected a text, found a list",)
     assert asked.is_unclear
 
@@ -129,7 +131,7 @@ values = st.recursive(
 @given(
     st.dictionaries(st.sampled_from(KEYS), values), st.dictionaries(st.sampled_from(KEYS), values)
 )
-@example({extra_specs.GROUP_SIZE: [10**5000]}, {})
+@example({"hpc:group_size": [10**5000]}, {})
 def test_whatever_is_said_is_read_without_an_exception_and_told_in_bounds(
     hints: dict[str, Any], specs: dict[str, Any]
 ):
@@ -146,15 +148,15 @@ def test_the_longest_value_is_read_and_one_longer_is_not():
     levels = (level, "l" * (MAX_VALUE + 1))
     defaults = Defaults(user_hints=True)
     for name, faults in zip(levels, (0, 1), strict=True):
-        asked = extra_specs.read({}, {extra_specs.REQUIRE: [name]}, levels, defaults)
+        asked = extra_specs.read({}, {"hpc:require": [name]}, levels, defaults)
         assert len(asked.faults) == faults
     assert asked.is_unclear
 
 
 def test_a_group_has_a_largest_size_and_leaves_a_largest_number():
     for key, most in (
-        (extra_specs.GROUP_SIZE, MAX_GROUP_SIZE),
-        (extra_specs.MAX_LEAVES, MAX_LEAVES),
+        ("hpc:group_size", group_size.MOST),
+        ("hpc:max_leaves", max_leaves.MOST),
     ):
         assert not read({key: [str(most)]}).faults
         [fault] = read({key: [str(most + 1)]}).faults
@@ -163,7 +165,7 @@ def test_a_group_has_a_largest_size_and_leaves_a_largest_number():
 
 def test_a_hundred_thousand_hints_cost_no_more_than_those_that_are_known():
     few, hints = (
-        {f"hpc:{number}": ["x" * 100] for number in range(most)} | {extra_specs.REQUIRE: ["pod"]}
+        {f"hpc:{number}": ["x" * 100] for number in range(most)} | {"hpc:require": ["pod"]}
         for most in (1000, 100_000)
     )
     assert calls_of(lambda: read(hints)) < 1.5 * calls_of(lambda: read(few)) < 50_000
@@ -171,7 +173,7 @@ def test_a_hundred_thousand_hints_cost_no_more_than_those_that_are_known():
     asked = read(hints)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert asked.constraints.require == "pod"
+    assert asked.constraints.bounds.level == "pod"
     assert asked.faults == ()
     assert len(asked.ignored) == MAX_REPORTED
     assert most < 100_000

@@ -16,7 +16,7 @@ from hpc_sched.core.plan.exact.leaves.equal_leaves import EqualLeaves
 from hpc_sched.core.plan.exact.leaves.single_leaf import Leaf
 from hpc_sched.core.plan.exact.near_scores import Wanted
 from hpc_sched.core.plan.exact.nodes import Node, joined
-from hpc_sched.core.plan.exact.order import Bounds, ScoreWeights
+from hpc_sched.core.plan.exact.order import Greatest, ScoreWeights
 from hpc_sched.core.plan.exact.ways import Way
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.topology import Topology
@@ -91,7 +91,7 @@ def classes(draw: st.DrawFn) -> tuple[Class, int, ScoreWeights]:
     together = [part for part in found if isinstance(part, wanted)]
     assume(together)
     everyone = int(problem.members.sum()) + count
-    bounds = Bounds(
+    bounds = Greatest(
         saved=5 * everyone * everyone,
         leaves=min(count, len(problem.topology.leaves)),
         excess=int(problem.capacity.sum()),

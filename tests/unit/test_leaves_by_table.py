@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 
 from hpc_sched.core.arrays import Array
+from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.plan.exact import near_scores
 from hpc_sched.core.plan.exact.effort import Effort
 from hpc_sched.core.plan.exact.group_tree import GroupTree
 from hpc_sched.core.plan.exact.one_leaf import with_shares
-from hpc_sched.core.plan.exact.order import Bounds
+from hpc_sched.core.plan.exact.order import Greatest
 from hpc_sched.core.plan.exact.search import Search, tops_of
 from hpc_sched.core.plan.planner import plan
 from hpc_sched.core.plan.problem import Problem
@@ -103,10 +104,10 @@ def searched(pods: Pods, count: int, shares: bool = False) -> Search:
     topology, room = fabric_of(pods)
     problem = Problem.from_counts(topology=topology, capacity=room, members={}, awaiting=count)
     tree = GroupTree.of(problem, count, Effort())
-    tops = switches_with_room(problem, count, topology.depth, None)
+    tops = switches_with_room(problem, count, topology.depth, Bounds())
     if shares:
         tree = with_shares(tree, tops)
-    bounds = Bounds(5 * math.comb(count, 2), count, int(problem.capacity.sum()))
+    bounds = Greatest(5 * math.comb(count, 2), count, int(problem.capacity.sum()))
     return Search(tree, tops_of(tree, tops), bounds.weights())
 
 

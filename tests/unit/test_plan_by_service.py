@@ -80,11 +80,14 @@ def best_of_all(group: Group) -> Best | None:
     fabric, wanted = group.topology, group.constraints
     request = group.request()
     levels = fabric.levels
-    order = [(wanted.require, size) for size in request.sizes]
-    if wanted.prefer is not None and (
-        wanted.require is None or levels.index(wanted.prefer) < levels.index(wanted.require)
+    order = [(wanted.bounds.level, size) for size in request.sizes]
+    if wanted.bounds.preferred is not None and (
+        wanted.bounds.level is None
+        or levels.index(wanted.bounds.preferred) < levels.index(wanted.bounds.level)
     ):
-        preferred = [(wanted.prefer, size) for size in request.sizes if size >= request.active]
+        preferred = [
+            (wanted.bounds.preferred, size) for size in request.sizes if size >= request.active
+        ]
         order = preferred + order
     free = [place for place, room in zip(group.places, group.room, strict=True) if room]
     for level, size in order:
@@ -101,7 +104,7 @@ def keeps(group: Group, level: str | None, nodes: tuple[tuple[str, str], ...]) -
     everyone = [*group.members, *nodes]
     of_service = Counter(service for service, _ in everyone)
     leaves = {fabric.leaf_of(node) for _, node in everyone}
-    most = group.constraints.max_leaves
+    most = group.constraints.bounds.most_leaves
     taken = {service for service, _ in nodes}
     before = {service for service, _ in group.members}
     if group.policy == "affinity":
@@ -144,7 +147,7 @@ def test_a_plan_that_is_proven_best_is_the_best_of_all(
             continue
         if not isinstance(plan, Plan):
             # Two plans may not suffice to find any within max_leaves.
-            assert group.constraints.max_leaves, (seed, plan)
+            assert group.constraints.bounds.most_leaves, (seed, plan)
             assert most_plans == 2, (seed, plan)
             continue
         planned += 1
@@ -167,10 +170,10 @@ def largest(group: Group, constraints: Constraints, members: bool = True) -> int
         for nodes in itertools.combinations(free, size):
             taken = of_service + Counter(service for service, _ in nodes)
             if members:
-                is_kept = keeps(wanted, constraints.require, nodes)
+                is_kept = keeps(wanted, constraints.bounds.level, nodes)
             else:
                 alone = replace(wanted, members={}, max_per_host=size)
-                is_kept = keeps(alone, constraints.require, nodes) and all(
+                is_kept = keeps(alone, constraints.bounds.level, nodes) and all(
                     taken[service] <= (group.max_per_host or 0) for service, _ in nodes
                 )
             if is_kept:
@@ -202,9 +205,9 @@ def test_the_search_for_a_plan_that_keeps_the_policy_is_bounded_also_after_the_l
     made: list[TimeLimit] = []
     real = plan_by_service.solve
 
-    def solve(*args, limit: TimeLimit, **kwargs):
+    def solve(problem, count, bounds, limit: TimeLimit):
         made.append(limit)
-        return real(*args, limit=limit, **kwargs)
+        return real(problem, count, bounds, limit)
 
     monkeypatch.setattr(plan_by_service, "solve", solve)
     assert not isinstance(group.request().decide(), Plan)
@@ -221,12 +224,12 @@ def test_a_refusal_on_bare_metal_names_the_largest_gangs_that_fit():
     for seed in range(600):
         group = bare_metal(seed, "anti-affinity")
         answer = group.request().decide()
-        if isinstance(answer, Plan) or answer.conflict or group.constraints.prefer:
+        if isinstance(answer, Plan) or answer.conflict or group.constraints.bounds.preferred:
             continue
         refused += 1
         assert answer.best is not None
         most = largest(group, group.constraints)
-        if group.constraints.max_leaves is None:
+        if group.constraints.bounds.most_leaves is None:
             assert answer.best.vms == most, seed
         else:
             bounded += answer.best.vms < most

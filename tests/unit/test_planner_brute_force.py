@@ -26,10 +26,11 @@ PLANS = {
     **dict.fromkeys(["2 levels", "3 levels", "4 levels", "5 levels"], 0.1),
     **dict.fromkeys(["unbalanced", "islands", "islands of different depth", "members"], 0.1),
     **dict.fromkeys(["capacity 0..1", "capacity 0..4", "capacity 0..9"], 0.1),
-    **dict.fromkeys(["equal leaves", "spread", "packing", "max_leaves"], 0.05),
+    **dict.fromkeys(["equal leaves", "spread", "packing", "max_leaves", "min_leaves"], 0.05),
     **dict.fromkeys(["few large hosts", "a host that no switch names"], 0.02),
     **{f"require level {level}": 0.01 for level in range(1, 6)},
     "max_leaves binds": 0.01,
+    "min_leaves binds": 0.05,
     "require binds": 0.005,
     "cost": 0.2,
     "leaves": 0.005,
@@ -81,6 +82,10 @@ def binding(case: Case, best: Best) -> Iterator[str]:
         free = Oracle(replace(case, max_leaves=None)).best()
         if free is not None and free.leaves_of_group > limit:
             yield "max_leaves binds"
+    if case.min_leaves:
+        free = Oracle(replace(case, min_leaves=0)).best()
+        if free is not None and free.leaves != best.leaves:
+            yield "min_leaves binds"
     if case.require is not None:
         free = Oracle(replace(case, require=None)).best()
         if free is not None and free.leaves != best.leaves:
@@ -129,7 +134,7 @@ def test_random_groups_are_of_every_kind(number: int):
 def test_the_cost_of_a_plan_for_leaves_is_the_least_of_all_ways_to_use_their_hosts():
     costs = Counter[str]()
     for seed in range(1_000):
-        case = replace(small_cases.random_case(seed), require=None, max_leaves=None)
+        case = replace(small_cases.random_case(seed), require=None, max_leaves=None, min_leaves=0)
         if len(case.capacity) > 9 or case.count > 6:
             continue
         best = Oracle(case).best()

@@ -21,7 +21,7 @@ SIZES = [
         SEEDS, marks=pytest.mark.nightly("planner", "200 groups, some seven integer programs each")
     ),
 ]
-KINDS = ["no constraints", "require", "max_leaves", "members", "spread", "islands"]
+KINDS = ["no constraints", "require", "max_leaves", "members", "spread", "islands", "min_leaves"]
 
 # Cost, leaves, and the excess capacity of each level.
 Values = tuple[int, ...]
@@ -81,7 +81,7 @@ def random_island(
 def random_case(seed: int) -> Case:
     """Return a group on 50 to 300 hosts: kinds by turns, and 2 to 5 levels by turns."""
     draw = random.Random(f"large case {seed}")
-    kind, levels = KINDS[seed % 6], 2 + (seed + seed // 12) % 4
+    kind, levels = KINDS[seed % len(KINDS)], 2 + (seed + seed // 12) % 4
     while True:
         names = iter(range(1000))
         # On two levels the cheapest plan has the fewest leaves.
@@ -131,6 +131,7 @@ def program_of(case: Case) -> Program:
         case.count,
         level=case.require and case.fabric.levels.index(case.require) + 1,
         max_leaves=case.max_leaves,
+        min_leaves=case.min_leaves,
         pack_hosts=case.pack_hosts,
     )
 
@@ -163,6 +164,9 @@ def broken_by(case: Case, answer: Plan) -> Iterator[str]:
         yield f"several switches of level {level}"
     if case.max_leaves is not None and len(set(map(fabric.leaf_of, everyone))) > case.max_leaves:
         yield f"more than {case.max_leaves} leaves"
+    here = set(map(fabric.leaf_of, case.members))
+    if len(set(map(fabric.leaf_of, everyone))) < min(case.min_leaves, len(here) + case.count):
+        yield f"fewer than {case.min_leaves} leaves"
 
 
 @dataclass
@@ -187,6 +191,10 @@ def compared(number: int) -> Comparison:
             # One leaf less than the best plan without a bound.
             case = replace(case, max_leaves=max(free[1] - 1, 1))
             binds = free[1] > 1
+        if kind == "min_leaves":
+            free = program_of(case).best(keys=2)
+            # More leaves than the best plan has without a bound.
+            case = replace(case, min_leaves=(free[1] if free is not None else 0) + 1 + seed % 3)
         expected = program_of(case).best()
         answer = case.answer()
         found.kinds[kind] += 1

@@ -27,6 +27,7 @@ def cases(draw: st.DrawFn) -> Case:
         count=group.awaiting,
         require=draw(st.sampled_from([None, None, *topology.levels])),
         max_leaves=draw(st.one_of(st.none(), st.integers(1, 4))),
+        min_leaves=draw(st.sampled_from([0, 0, 2, 3])),
         group_id=draw(st.sampled_from(["", "one", "two", "three"])),
     )
 
@@ -80,7 +81,7 @@ def test_the_slots_go_branch_by_branch_and_those_with_most_of_the_group_come_fir
 
 
 @given(cases())
-def test_require_and_max_leaves_hold_with_the_members_included(case: Case):
+def test_the_bounds_hold_with_the_members_included(case: Case):
     answer = planned(case)
     fabric = case.fabric
     everyone = case.together(answer.hosts)
@@ -90,6 +91,9 @@ def test_require_and_max_leaves_hold_with_the_members_included(case: Case):
         assert level <= fabric.levels.index(case.require) + 1
     if case.max_leaves is not None:
         assert len({fabric.leaf_of(host) for host in everyone}) <= case.max_leaves
+    here = {fabric.leaf_of(host) for host, count in case.members.items() if count}
+    least = min(case.min_leaves, len(here) + case.count)
+    assert len({fabric.leaf_of(host) for host in everyone}) >= least
 
 
 @given(cases(), st.data())

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hpc_sched.clock import SystemClock
+from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.plan import planner
 from hpc_sched.core.plan.exact.bound.leaf_bound import LeafBound
 from hpc_sched.core.plan.leaf_counts import LeafCounts
@@ -51,9 +52,8 @@ def planned(case: Case, clock: Clock) -> Plan:
         answer = planner.solve(
             replace(problem, pack_hosts=case.pack_hosts, packing=case.packing),
             case.count,
-            require=case.require,
-            max_leaves=case.max_leaves,
-            limit=TimeLimit(1.0),
+            Bounds(case.require, None, case.max_leaves, case.min_leaves),
+            TimeLimit(1.0),
         )
     assert isinstance(answer, Plan)
     return answer
@@ -69,6 +69,8 @@ def check_constraints(case: Case, answer: Plan) -> None:
     assert {fabric.switches[top].name for top in tops} <= {answer.switch}
     leaves = {fabric.leaf_of(host) for host in everyone}
     assert case.max_leaves is None or len(leaves) <= case.max_leaves
+    here = {fabric.leaf_of(host) for host, count in case.members.items() if count}
+    assert len(leaves) >= min(case.min_leaves, len(here) + case.count)
 
 
 def check_each_look(case: Case) -> int:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core.constraints import Constraints
+from hpc_sched.core.constraints import Bounds, Constraints
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.rejection import rejected
@@ -204,7 +204,7 @@ def test_no_gang_fits_on_a_type_whose_members_break_a_wish_themselves():
     def places(request: GroupRequest) -> int | Rejection:
         if int(request.room.sum()) >= request.left:
             return request.left
-        return rejected(request.problem(), request.left, require=None, max_leaves=1)
+        return rejected(request.problem(), request.left, Bounds(most_leaves=1))
 
     refusal = choose_processor(group, places, lambda count: count)
     assert refusal is not None

@@ -199,11 +199,13 @@ def test_what_is_kept_never_leads_outside_the_wishes(
     assert not (mask & ~permitted_hosts(problem, plan)).any()
     used = {fabric.hosts[i] for i in np.flatnonzero(problem.members)} | set(plan.hosts)
     takes = names(problem, permitted_hosts(problem, plan) & (problem.capacity > 0))
-    if constraints.require is not None and used:
-        row = fabric.groups[fabric.levels.index(constraints.require)]
+    if constraints.bounds.level is not None and used:
+        row = fabric.groups[fabric.levels.index(constraints.bounds.level)]
         assert len({int(row[fabric.index_of(host)]) for host in used | takes}) == 1
-    if constraints.max_leaves is not None:
-        assert len({fabric.leaf_of(host) for host in used | takes}) <= constraints.max_leaves
+    if constraints.bounds.most_leaves is not None:
+        assert (
+            len({fabric.leaf_of(host) for host in used | takes}) <= constraints.bounds.most_leaves
+        )
 
 
 @given(plans(), st.integers(0, 12), st.integers(0, 12))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core.constraints import Constraints
+from hpc_sched.core.constraints import Bounds, Constraints
 from hpc_sched.core.plan.planner import solve
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.ranking import added_hops, move_to_front, plan_order, spare_order
@@ -51,7 +51,7 @@ def plans(draw: st.DrawFn) -> tuple[fabrics.Group, Problem, Plan]:
     group = draw(fabrics.groups(max_awaiting=8))
     problem = replace(group.problem(), pack_hosts=draw(st.booleans()))
     level = draw(st.sampled_from([None, *problem.topology.levels]))
-    return group, problem, fabrics.only_plans(solve(problem, group.awaiting, require=level))
+    return group, problem, fabrics.only_plans(solve(problem, group.awaiting, Bounds(level)))
 
 
 def three_pods() -> Topology:

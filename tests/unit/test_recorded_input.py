@@ -34,7 +34,7 @@ def without(group: Group, what: str) -> GroupRequest:
         return replace(group, types=[], homogeneous="false").request()
     if what.startswith("hpc:"):
         name = what.removeprefix("hpc:").partition("=")[0]
-        return replace(group, constraints=replace(group.constraints, **{name: None})).request()
+        return replace(group, constraints=group.constraints.changed(**{name: None})).request()
     if what.startswith("policy "):
         return replace(group, policy=None).request()
     if kind == "shunned hosts":
@@ -88,7 +88,7 @@ def cost_of(live: GroupRequest, plan: Plan) -> float:
 def of_size_of(live: GroupRequest, count: int) -> GroupRequest:
     """Return the live request for a number of VMs: a preferred level as far as it holds."""
     if count < live.active:
-        constraints = replace(live.constraints, prefer=None)
+        constraints = live.constraints.changed(prefer=None)
         live = replace(live, constraints=constraints)
     return replace(live, left=count, awaiting=count, orphans=0, missing=0)
 

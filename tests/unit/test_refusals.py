@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from hpc_sched.core import extra_specs
+from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Gang, Refusal, Rejection
 from hpc_sched.core.processor_choice import choose_processor
@@ -76,9 +77,9 @@ def asked(draw: st.DrawFn) -> Asked:
     specs = extra_specs.read(
         {
             extra_specs.HOMOGENEOUS: homogeneous,
-            **({extra_specs.REQUIRE: case.require} if case.require else {}),
-            **({extra_specs.MAX_LEAVES: case.max_leaves} if case.max_leaves else {}),
-            **({extra_specs.GROUP_SIZE: size} if size else {}),
+            **({"hpc:require": case.require} if case.require else {}),
+            **({"hpc:max_leaves": case.max_leaves} if case.max_leaves else {}),
+            **({"hpc:group_size": size} if size else {}),
         },
         {},
         topology.levels,
@@ -174,9 +175,7 @@ def test_the_largest_gang_is_the_largest_that_has_any_places(case: fabrics.Case)
 )
 def test_a_tenant_reads_what_fits_only_if_it_is_less_than_requested(count: int, tenant: str):
     gang = Gang("leaf", 4, "sw1")
-    answer = Rejection(
-        count=count, members=0, require="leaf", max_leaves=None, gangs=(gang,), best=gang
-    )
+    answer = Rejection(count=count, members=0, bounds=Bounds("leaf"), gangs=(gang,), best=gang)
     assert answer.tenant == tenant
     assert answer.operator.endswith("largest gang that fits under one leaf: 4 on sw1")
 

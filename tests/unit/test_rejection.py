@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.plan.planner import plan
 from hpc_sched.core.plan.result import Gang, Plan, Rejection
 from hpc_sched.topology import Topology
@@ -72,7 +73,7 @@ def test_the_tenant_reads_how_many_fit_without_a_name_and_nothing_of_larger_grou
 
 def test_the_counts_stand_in_fields_too():
     answer = refused(21, require="pod", max_leaves=5)
-    assert (answer.count, answer.members, answer.require, answer.max_leaves) == (21, 0, "pod", 5)
+    assert (answer.count, answer.members, answer.bounds) == (21, 0, Bounds("pod", None, 5))
     assert answer.best == Gang("pod", 20, "row1")
     assert answer.gangs == (
         Gang("leaf", 12, "sw07"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hpc_sched.core.plan.exact.order import Bounds
+from hpc_sched.core.plan.exact.order import Greatest
 
 MOST_PER_HOST = 1 << 20
 
@@ -23,9 +23,9 @@ class Sums(NamedTuple):
 
 
 @st.composite
-def pairs_of_plans(draw: st.DrawFn) -> tuple[Bounds, Sums, Sums, Fraction]:
+def pairs_of_plans(draw: st.DrawFn) -> tuple[Greatest, Sums, Sums, Fraction]:
     """Draw bounds, two plans within these, and the price of a leaf."""
-    bounds = Bounds(
+    bounds = Greatest(
         saved=draw(st.integers(1, 5 * math.comb(10_000, 2))),
         leaves=draw(st.integers(1, 5_000)),
         excess=draw(st.integers(0, 50) | st.integers(0, 100_000 * MOST_PER_HOST)),
@@ -70,7 +70,7 @@ def test_a_score_tells_leaves_and_savings_and_compares_by_value_then_leaves_then
 @example(saved=0, leaves=1, excess=0)
 def test_twice_the_largest_and_least_scores_fit_into_64_bits(saved: int, leaves: int, excess: int):
     """Two scores are added where tables are searched for bent points."""
-    bounds = Bounds(saved, leaves, excess)
+    bounds = Greatest(saved, leaves, excess)
     for hops, price in [(1, 0), (1, saved + 1), (leaves, saved), (leaves, 0)]:
         weights = bounds.weights(Fraction(price, hops))
         most = weights.saving * saved
@@ -81,9 +81,9 @@ def test_twice_the_largest_and_least_scores_fit_into_64_bits(saved: int, leaves:
 @given(st.integers(0, 1000), st.integers(1, 50), st.integers(1, 10_000))
 def test_all_excess_is_in_a_score_where_it_fits(saved: int, leaves: int, excess: int):
     for hops, price in [(1, 0), (1, saved + 1), (leaves, saved)]:
-        assert Bounds(saved, leaves, excess).weights(Fraction(price, hops)).excess == 1
+        assert Greatest(saved, leaves, excess).weights(Fraction(price, hops)).excess == 1
 
 
 def test_scores_that_do_not_fit_are_an_error():
     with pytest.raises(OverflowError, match="62 bits"):
-        Bounds(saved=1 << 40, leaves=1 << 12, excess=0).weights(Fraction(1 << 30, (1 << 12) + 1))
+        Greatest(saved=1 << 40, leaves=1 << 12, excess=0).weights(Fraction(1 << 30, (1 << 12) + 1))

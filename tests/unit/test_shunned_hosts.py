@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
+from hpc_sched.core.constraints.server_group_policy import hard_policy
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.processor_choice import ProcessorChoice, choose_processor
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.core.processors.processor_ranking import ProcessorRanking
-from hpc_sched.core.server_group_policy import hard_policy
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 from tests.unit.fabrics import only_plans

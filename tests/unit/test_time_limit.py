@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.core.constraints import Constraints
+from hpc_sched.core.constraints.server_group_policy import hard_policy, keeps
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan import planner
 from hpc_sched.core.plan.best_fit import best_fit
@@ -17,7 +18,6 @@ from hpc_sched.core.plan.problem import Problem, tie_order
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit, TimeLimitPassed
-from hpc_sched.core.server_group_policy import hard_policy, keeps
 from hpc_sched.topology import Topology
 from tests.turned_clock import TurnedClock
 from tests.unit import fabrics
@@ -121,11 +121,11 @@ def test_a_decision_after_the_limit_refuses_what_one_without_refuses_and_keeps_t
         assert quick.hop_bytes >= exact.hop_bytes
     constraints, topology = group.constraints, group.topology
     everyone = np.flatnonzero(group.members + group.per_host(group.per_hypervisor(quick)))
-    if constraints.require is not None:
-        level = topology.levels.index(constraints.require)
+    if constraints.bounds.level is not None:
+        level = topology.levels.index(constraints.bounds.level)
         assert len(np.unique(topology.groups[level][everyone])) <= 1
-    if constraints.max_leaves is not None:
-        assert len(np.unique(topology.leaf_index[everyone])) <= constraints.max_leaves
+    if constraints.bounds.most_leaves is not None:
+        assert len(np.unique(topology.leaf_index[everyone])) <= constraints.bounds.most_leaves
     if group.hard_policy is not None:
         assert keeps(group.hard_policy, group.per_hypervisor(quick))
 

@@ -56,7 +56,7 @@ def test_a_key_at_most_two_letters_from_a_constraint_on_the_place_is_a_fault(key
 )
 def test_any_other_unknown_key_is_ignored_with_what_was_expected(key, remedy):
     found = read({key: "1", "hpc:require": "leaf"})
-    assert (found.faults, found.constraints.require) == ((), "leaf")
+    assert (found.faults, found.constraints.bounds.level) == ((), "leaf")
     assert found.ignored == (f"unknown extra spec {key}; {remedy}",)
 
 

@@ -7,8 +7,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from hpc_sched.core import server_group_policy
-from hpc_sched.core.constraints import level_of
+from hpc_sched.core.constraints import level_of, server_group_policy
 from hpc_sched.core.counterfactual import why_not
 from hpc_sched.core.counterfactual.open_hosts import OpenHosts, PlannedAgain
 from hpc_sched.core.counterfactual.rebuilt_request import rebuilt
@@ -44,10 +43,10 @@ def keeps(request: GroupRequest, planned: np.ndarray) -> bool:
     topology = request.topology
     everyone = request.members + request.per_host(planned)
     hosts = np.flatnonzero(everyone)
-    level = level_of(topology, request.constraints.require)
+    level = level_of(topology, request.constraints.bounds.level)
     if len(np.unique(topology.groups[level - 1][hosts])) > 1:
         return False
-    most = request.constraints.max_leaves
+    most = request.constraints.bounds.most_leaves
     if most is not None and len(np.unique(topology.leaf_index[hosts])) > most:
         return False
     if (

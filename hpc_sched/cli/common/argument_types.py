@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from hpc_sched import decimals
-from hpc_sched.core import extra_spec_names
+from hpc_sched.core.constraints.extra_spec import number_up_to
 from hpc_sched.core.cost import prices
 
 _MAX_DIGITS = 9
@@ -38,7 +38,7 @@ ONE_OR_MORE = _number("a whole number >= 1", _whole, lambda number: number >= 1)
 
 def from_one_to(most: int) -> Callable[[str], int]:
     """Return the type of a whole number that an extra spec bounds."""
-    return _number(extra_spec_names.number_up_to(most), _whole, lambda number: 1 <= number <= most)
+    return _number(number_up_to(most), _whole, lambda number: 1 <= number <= most)
 
 
 def add_flag(group: argparse._ActionsContainer, name: str, what: str) -> None:

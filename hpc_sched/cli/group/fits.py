@@ -16,7 +16,9 @@ from hpc_sched.cli.common.argument_types import (
 )
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.group import fit_rows
-from hpc_sched.core import extra_spec_names, extra_specs
+from hpc_sched.core import extra_specs
+from hpc_sched.core.constraints.require import Require
+from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER, INTERFERENCE_FILTER
 from hpc_sched.snapshot import group_fit, request_builder, server_groups, what_if
 from hpc_sched.snapshot.cloud import Cloud, similar
@@ -26,6 +28,8 @@ from hpc_sched.topology import hostlist
 # Exit code that scripts distinguish from an error and from wrong usage.
 DOES_NOT_FIT = 3
 
+# Constraints with a number that an operator may vary; --level is hpc:require.
+COUNTED = tuple(one for one in CONSTRAINTS if one.fits_help)
 POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
 
@@ -84,8 +88,8 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         add_number(parser, "--count", "number of VMs")
         what = "all under one switch of this level (hpc:require)"
         parser.add_argument("--level", metavar="LEVEL", help=what)
-        what = "under at most N leaf switches (hpc:max_leaves)"
-        add_number(parser, "--max-leaves", what, from_one_to(extra_spec_names.MAX_LEAVES))
+        for one in COUNTED:
+            add_number(parser, one.option(), one.fits_help, from_one_to(one.spec.most or 1))
         parser.add_argument("--policy", choices=POLICIES, help="policy of their server group")
         what = "with --policy anti-affinity: rule max_server_per_host (default: 1)"
         add_number(parser, "--max-per-host", what)
@@ -178,9 +182,10 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQue
             raise exceptions.SnapshotError(
                 f"there is no level {args.level!r}: expected one of {', '.join(levels)}"
             )
-        constraints[extra_specs.REQUIRE] = args.level
-    if args.max_leaves is not None:
-        constraints[extra_specs.MAX_LEAVES] = str(args.max_leaves)
+        constraints[Require.spec.name] = args.level
+    for one in COUNTED:
+        if (number := getattr(args, one.name)) is not None:
+            constraints[one.spec.name] = str(number)
     if group is None:
         policy = args.policy
         max_per_host = (args.max_per_host or 1) if policy == "anti-affinity" else None

@@ -16,6 +16,8 @@ from hpc_sched.cli.common.argument_types import (
     parsed_by,
     share,
 )
+from hpc_sched.core.constraints.constraint import LevelConstraint
+from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.core.processors import processor_speeds
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.sim.cluster import fat_tree
@@ -134,8 +136,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option("--processor-order", type=_names, metavar="TYPE,...",
         help="processor types, best first; the others follow by --speeds, then by cores per host "
         "(default: that of the snapshot)")
-    add_option("--require", metavar="LEVEL", help="every job under one switch of a level")
-    number("--max-leaves", "every job under at most N leaves")
+    for one in CONSTRAINTS:
+        if one.simulate_help and issubclass(one, LevelConstraint):
+            add_option(one.option(), metavar="LEVEL", help=one.simulate_help)
+        elif one.simulate_help:
+            number(one.option(), one.simulate_help)
     number("--alpha",
         "limit of the cache score on a host, for policies that limit interference "
         "(default: that of the snapshot, else 100)", at_least_zero, "SCORE")

@@ -160,10 +160,7 @@ def _links(fabric: FatTree | None) -> str:
 def _constraints(scenario: Scenario) -> str:
     constraints = scenario.constraints
     found = []
-    if constraints.require is not None:
-        found.append(f"every job under one switch of level {constraints.require}")
-    if constraints.max_leaves is not None:
-        found.append(f"under at most {constraints.max_leaves} leaves")
+    found += [one.of_jobs(value) for one, value in constraints.items()]
     types = {"true": "one processor type", "prefer": "one processor type if it holds the job"}
     found.append(types.get(scenario.homogeneous, "any processor types"))
     return ", ".join(found)

@@ -13,6 +13,7 @@ from hpc_sched.cli.simulate import queue_arguments, run_settings
 from hpc_sched.cli.simulate.arguments import ALL, DRAWN, FABRIC, POLICIES, SYNTHETIC_JOBS
 from hpc_sched.cli.simulate.sharing_rules import SharingRules
 from hpc_sched.core.constraints import Constraints, level_of
+from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking
 from hpc_sched.sim.cluster import fat_tree, snapshot_cluster
 from hpc_sched.sim.cluster.cluster import Cluster, host_types, uniform
@@ -64,7 +65,9 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     sharing = SharingRules.of(args, snapshot)
     if sharing.index.performance:
         model = replace(model or RuntimeModel(), index=sharing.index)
-    level_of(cluster.topology, args.require)
+    values = {one.name: getattr(args, one.name) for one in CONSTRAINTS if one.simulate_help}
+    constraints = Constraints(**values)
+    level_of(cluster.topology, constraints.bounds.level)
     alike = ("queue", "homogeneous", "mtbf", "repair", "requeue", "overruns", "until")
     scenario = Scenario(
         cluster=cluster,
@@ -73,7 +76,7 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
         limits=sharing.limits,
         interference=sharing.interference,
         mdobp_classes=sharing.mdobp_classes,
-        constraints=Constraints(require=args.require, max_leaves=args.max_leaves),
+        constraints=constraints,
         ranking=ranking,
         model=model,
         prices=args.price,

@@ -12,6 +12,7 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import NO_CONSTRAINTS
+from hpc_sched.core.constraints.group_size import GroupSize
 from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError, of_size
 from hpc_sched.core.decision_entry import DecisionEntry, LoggedPlan
 from hpc_sched.core.group_request import GroupRequest
@@ -87,17 +88,13 @@ def _without_wishes(
     request: GroupRequest, entry: DecisionEntry, rebuilt: RebuiltRequest
 ) -> Iterator[Alternative]:
     wanted = request.constraints
-    for name in ("require", "prefer", "max_leaves"):
-        value = getattr(wanted, name)
-        if value is not None:
-            relaxed = replace(wanted, **{name: None})
-            yield Alternative(f"{HPC}{name}={value}", replace(request, constraints=relaxed))
-    if wanted.group_size is not None and entry.input is not None and entry.input.missing:
-        relaxed = replace(wanted, group_size=None)
-        yield Alternative(
-            f"{HPC}group_size={wanted.group_size}",
-            replace(request, constraints=relaxed, missing=0),
-        )
+    for one, value in wanted.items():
+        relaxed = replace(request, constraints=wanted.changed(**{one.name: None}))
+        if one is GroupSize:
+            if entry.input is None or not entry.input.missing:
+                continue
+            relaxed = replace(relaxed, missing=0)
+        yield Alternative(f"{one.spec.name}={value}", relaxed)
     if _has_types(request):
         yield Alternative(
             f"{HPC}homogeneous={request.homogeneous}", replace(request, processors=None)
@@ -265,7 +262,7 @@ def _of_plan(
             now = min(entry.awaiting, plan.count)
             existing = replace(
                 rebuilt.request,
-                constraints=replace(rebuilt.request.constraints, group_size=None),
+                constraints=rebuilt.request.constraints.changed(group_size=None),
                 missing=0,
             )
             group, cost = of_size(existing, now), cost_of(rebuilt, plan, now)

@@ -87,11 +87,11 @@ def open_hosts(rebuilt: RebuiltRequest, plan: Plan, limit: TimeLimit) -> OpenHos
     if request.shunned is not None and not request.uses_shunned(plan):
         is_shunned = request.shunned
     wanted, wish = request.constraints, "require"
-    if wanted.prefer is not None and _is_near(request, plan, wanted.prefer):
-        wish, wanted = "prefer", replace(wanted, require=wanted.prefer)
+    if wanted.bounds.preferred is not None and _is_near(request, plan, wanted.bounds.preferred):
+        wish, wanted = "prefer", wanted.changed(require=wanted.bounds.preferred)
     one = replace(
         request.among(~is_other & ~is_shunned),
-        constraints=replace(wanted, prefer=None),
+        constraints=wanted.changed(prefer=None),
         shunned=None,
         processors=None,
         homogeneous="false",
@@ -113,7 +113,7 @@ def _is_near(request: GroupRequest, plan: Plan, name: str) -> bool:
     """True if the group is below one switch of a level, and has to be by the preference."""
     topology = request.topology
     level = level_of(topology, name)
-    if level >= level_of(topology, request.constraints.require):
+    if level >= level_of(topology, request.constraints.bounds.level):
         return False
     hosts = [topology.index_of(host) for host in plan.hosts]
     hosts += np.flatnonzero(request.members).tolist()

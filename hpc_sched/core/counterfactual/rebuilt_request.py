@@ -10,13 +10,15 @@ import numpy as np
 from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import Constraints, level_of
+from hpc_sched.core.constraints.constraint import LevelConstraint
+from hpc_sched.core.constraints.homogeneous import CHOICES
+from hpc_sched.core.constraints.server_group_policy import HARD_POLICIES, HardPolicy, most_per_host
+from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.core.counterfactual.host_classes import NONE, NOT_A_CANDIDATE, HostClass, classes_in
 from hpc_sched.core.decision_entry import DecisionEntry, LoggedInput
-from hpc_sched.core.extra_spec_names import HOMOGENEOUS
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.processors.group_processors import HostProcessors
-from hpc_sched.core.server_group_policy import HARD_POLICIES, HardPolicy, most_per_host
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import MAX_LEVELS
 
@@ -98,7 +100,7 @@ def _rebuilt(entry: DecisionEntry, given: LoggedInput, left: int, awaiting: int)
         server_group_policy=policy,
         hard_policy=_hard_policy(policy, given, rows, topology, host_index),
         pack_hosts=policy != "soft-anti-affinity" and not given.by_mdobp,
-        homogeneous=given.homogeneous if given.homogeneous in HOMOGENEOUS else "false",
+        homogeneous=given.homogeneous if given.homogeneous in CHOICES else "false",
         processors=_processors(given, rows),
         shunned=np.logical_or.reduce(marked) if marked else None,
     )
@@ -164,15 +166,16 @@ def _leaves(tree: Mapping[str, Any], level: int = 1) -> Iterator[tuple[str, str]
 
 def _constraints(wishes: Mapping[str, Any], topology: Topology) -> Constraints:
     """Return the constraints; raises RequestError for an unknown level."""
-    found = {name: wishes.get(name) for name in ("require", "prefer", "max_leaves", "group_size")}
-    for name in ("require", "prefer"):
-        level = found[name]
-        if level is not None:
-            level_of(topology, level if isinstance(level, str) else "")
-    for name in ("max_leaves", "group_size"):
-        number = found[name]
-        if number is not None and not (isinstance(number, int) and number >= 1):
-            raise ValueError(f"{name}: expected a number >= 1, found {number!r:.40}")
+    found = {one.name: wishes.get(one.name) for one in CONSTRAINTS}
+    for one in CONSTRAINTS:
+        value = found[one.name]
+        if value is None:
+            continue
+        if issubclass(one, LevelConstraint):
+            level_of(topology, value if isinstance(value, str) else "")
+        elif not one.is_valid(value, ()):
+            expected = one.expected(())
+            raise ValueError(f"{one.name}: expected {expected}, found {value!r:.40}")
     return Constraints(**found)
 
 
@@ -243,7 +246,7 @@ def of_size(request: GroupRequest, count: int) -> GroupRequest:
     constraints = request.constraints
     if count < request.active:
         # A smaller number than this is not planned by the preferred level.
-        constraints = replace(constraints, prefer=None)
+        constraints = constraints.changed(prefer=None)
     return replace(
         request, constraints=constraints, left=count, awaiting=count, orphans=0, missing=0
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import NO_CONSTRAINTS
+from hpc_sched.core.constraints.require import Require
 from hpc_sched.core.counterfactual.costs import (
     HPC,
     NO_TIME,
@@ -201,14 +202,11 @@ def _constraint(
     """
     request, wanted = found.request, found.request.constraints
     attempts: list[tuple[str, str, GroupRequest]] = []
-    if wanted.require is not None:
-        name = f"{HPC}{found.wish}={wanted.require}"
-        free = replace(request, constraints=replace(wanted, require=None))
-        attempts.append((f"outside the {wanted.require} of the plan", name, free))
-    if wanted.max_leaves is not None:
-        name = f"{HPC}max_leaves={wanted.max_leaves}"
-        free = replace(request, constraints=replace(wanted, max_leaves=None))
-        attempts.append(("a plan with it needs more leaves than allowed", name, free))
+    for one, value in wanted.items():
+        if one.why_not:
+            name = f"{HPC}{found.wish}={value}" if one is Require else f"{one.spec.name}={value}"
+            free = replace(request, constraints=wanted.changed(**{one.name: None}))
+            attempts.append((one.why_not.format(value=value), name, free))
     if request.hard_policy is not None or request.most_per_host is not None:
         name = f"policy {rebuilt.request.server_group_policy}"
         free = replace(request, hard_policy=None, server_group_policy=None, most_per_host=None)
@@ -219,9 +217,9 @@ def _constraint(
         attempts.append(("the constraints together leave no plan with it", names, bare))
     holds = f"; it has room for {room} of {request.left} VMs" if room < request.left else ""
     for reason, name, relaxed in attempts:
-        one = _with_one(rebuilt, relaxed, below, limit)
-        if one is not None:
-            return f"{reason} ({name}){holds}", name, one
+        placed = _with_one(rebuilt, relaxed, below, limit)
+        if placed is not None:
+            return f"{reason} ({name}){holds}", name, placed
     if limit.has_passed():
         return NO_TIME, None, None
     return "its island does not hold the group, and no group is spread over islands", None, None

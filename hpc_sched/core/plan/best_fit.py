@@ -1,11 +1,13 @@
 """A plan in little time, by best fit, without the proof that none costs less.
 
-It keeps ``require``, ``max_leaves`` and the members' switch whenever any plan does.
+It keeps the bounds and the members' switch whenever any plan does.
 """
 
 import numpy as np
 
 from hpc_sched.core.arrays import Array
+from hpc_sched.core.constraints import Bounds
+from hpc_sched.core.constraints.bounds import UNBOUND
 from hpc_sched.core.plan.leaf_counts import LeafCounts
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.switch_rooms import (
@@ -15,19 +17,19 @@ from hpc_sched.core.plan.switch_rooms import (
 )
 
 
-def best_fit(problem: Problem, count: int, level: int, max_leaves: int | None = None) -> LeafCounts:
+def best_fit(problem: Problem, count: int, level: int, bounds: Bounds = UNBOUND) -> LeafCounts:
     """Return new VMs per leaf below one switch of a level that has room for all.
 
     The VMs go below the smallest switch of the lowest level that has room for all. There the
     switches with most room are filled one after the other. O(hosts * levels).
 
-    :param max_leaves: the most leaves of the group, the members' leaves included
+    :param bounds: on the leaves of the group, the members' leaves included
     """
     topology = problem.topology
-    tops = switches_with_room(problem, count, level, max_leaves)
+    tops = switches_with_room(problem, count, level, bounds)
     above = topology.groups[level - 1]
     for lower in range(1, level + 1):
-        found = switches_with_room(problem, count, lower, max_leaves)
+        found = switches_with_room(problem, count, lower, bounds)
         domain = topology.groups[lower - 1]
         found = found[np.isin(found, domain[np.isin(above, tops)])]
         if len(found):
@@ -37,23 +39,29 @@ def best_fit(problem: Problem, count: int, level: int, max_leaves: int | None = 
     smallest = int(found[np.lexsort((problem.tie[found], below[found]))[0]])
     inside = domain == smallest
     leaves = np.unique(topology.leaf_index[inside & (problem.capacity > 0)])
-    if max_leaves is not None:
-        has_members = leaf_sums(problem, problem.members) > 0
-        by_room = np.lexsort((problem.tie[leaves], -room[leaves], ~has_members[leaves]))
-        new = max_leaves - int(has_members.sum())
+    has_members = leaf_sums(problem, problem.members) > 0
+    by_room = np.lexsort((problem.tie[leaves], -room[leaves], ~has_members[leaves]))
+    if bounds.most_leaves is not None:
+        new = bounds.most_leaves - int(has_members.sum())
         leaves = leaves[by_room[: new + int(has_members[leaves].sum())]]
-    takes = filled(problem, leaves, count)
+    # One VM each for the roomiest leaves that the group must use besides; then the others.
+    given = np.zeros_like(room)
+    missing = bounds.missing_leaves(int(has_members.sum()), count)
+    roomiest = leaves[np.lexsort((problem.tie[leaves], -room[leaves], has_members[leaves]))]
+    given[roomiest[:missing]] = 1
+    takes = given + filled(problem, leaves, count - missing, given)
     used = np.flatnonzero(takes)
     counts = dict(zip(used.tolist(), takes[used].tolist(), strict=True))
     return LeafCounts(int(above[inside][0]), counts, is_proven=not count)
 
 
-def filled(problem: Problem, leaves: Array, count: int) -> Array:
+def filled(problem: Problem, leaves: Array, count: int, given: Array | None = None) -> Array:
     """Return the VMs of each leaf if the largest branches are filled first. Shape (switches,).
 
     :param leaves: those to fill
+    :param given: VMs that leaves take besides. Shape (switches,)
     """
-    room = leaf_sums(problem, problem.capacity)
+    room = leaf_sums(problem, problem.capacity) - (0 if given is None else given)
     is_filled = np.zeros(len(room), dtype=np.bool_)
     is_filled[leaves] = True
     _, hosts = np.unique(problem.topology.leaf_index, return_index=True)

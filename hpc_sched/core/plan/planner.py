@@ -11,10 +11,12 @@ solve         the plan of a number of VMs
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from hpc_sched.core.constraints import level_of
+from hpc_sched.core.constraints import Bounds, level_of
+from hpc_sched.core.constraints.bounds import UNBOUND
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan import leaf_hosts
 from hpc_sched.core.plan.best_fit import best_fit
@@ -54,7 +56,7 @@ def plan(
     problem = Problem.from_counts(
         topology=topology, capacity=capacity, members=members, awaiting=count, group_id=group_id
     )
-    return solve(problem, count, require=require, max_leaves=max_leaves)
+    return solve(problem, count, Bounds(require, None, max_leaves))
 
 
 def solve_sizes(
@@ -70,62 +72,54 @@ def solve_sizes(
     :param limit: of all attempts together, see :func:`solve`
     :raises ValueError: for an unknown level
     """
-    max_leaves = problem.constraints.max_leaves
-    for level, size in attempts(problem, sizes, preferred):
-        answer = solve(problem, size, require=level, max_leaves=max_leaves, limit=limit)
+    for bounds, size in attempts(problem, sizes, preferred):
+        answer = solve(problem, size, bounds, limit)
         if isinstance(answer, Plan):
             break
     return answer
 
 
-def attempts(
-    problem: Problem, sizes: Sequence[int], preferred: int
-) -> list[tuple[str | None, int]]:
-    """Return required level and number of VMs of all that :func:`solve_sizes` tries, in order."""
-    constraints = problem.constraints
+def attempts(problem: Problem, sizes: Sequence[int], preferred: int) -> list[tuple[Bounds, int]]:
+    """Return bounds and number of VMs of all that :func:`solve_sizes` tries, in order."""
+    bounds, topology = problem.constraints.bounds, problem.topology
     if not sizes:
         raise ValueError("sizes: expected at least one number of VMs")
-    tried = [(constraints.require, size) for size in sizes]
-    required = level_of(problem.topology, constraints.require)
+    tried = [(replace(bounds, preferred=None), size) for size in sizes]
+    required = level_of(topology, bounds.level)
     # A preference for the required level, or a wider one, adds nothing.
-    if constraints.prefer is not None and level_of(problem.topology, constraints.prefer) < required:
-        return [(constraints.prefer, size) for size in sizes if size >= preferred] + tried
+    if bounds.preferred is not None and level_of(topology, bounds.preferred) < required:
+        near = replace(bounds, level=bounds.preferred, preferred=None)
+        return [(near, size) for size in sizes if size >= preferred] + tried
     return tried
 
 
 def solve_most(problem: Problem, count: int, limit: TimeLimit = NO_LIMIT) -> Plan | Rejection:
     """Return a plan, without constraints, of the most of ``count`` VMs that fit on one island."""
     gang = largest_gang(problem, level_of(problem.topology, None), with_members=True)
-    return solve(problem, min(count, gang.vms if gang is not None else 0), limit=limit)
+    most = gang.vms if gang is not None else 0
+    return solve(problem, min(count, most), limit=limit)
 
 
 def solve(
-    problem: Problem,
-    count: int,
-    *,
-    require: str | None = None,
-    max_leaves: int | None = None,
-    limit: TimeLimit = NO_LIMIT,
+    problem: Problem, count: int, bounds: Bounds = UNBOUND, limit: TimeLimit = NO_LIMIT
 ) -> Plan | Rejection:
     """Return the plan of ``count`` VMs of a problem, as :func:`plan` does.
 
     The plan may cost more than the least (``is_proven`` is False) if the limit has passed, or if
-    the best plan within ``max_leaves`` could not be proven in a fixed number of steps. It keeps
-    the constraints, and a Rejection is always proven.
+    the best plan within a number of leaves could not be proven in a fixed number of steps. It keeps
+    the bounds, and a Rejection is always proven.
 
     :raises ValueError: as :func:`plan` does
     """
-    if max_leaves is not None and max_leaves < 1:
-        raise ValueError(f"max_leaves is {max_leaves}: expected at least 1")
-    level = level_of(problem.topology, require)
-    switches = switches_with_room(problem, count, level, max_leaves)
+    level = level_of(problem.topology, bounds.level)
+    switches = switches_with_room(problem, count, level, bounds)
     if not len(switches):
-        return rejected(problem, count, require=require, max_leaves=max_leaves)
+        return rejected(problem, count, bounds)
     try:
         limit.check()
-        found = exact_leaf_counts(problem, count, level, switches, max_leaves, limit)
+        found = exact_leaf_counts(problem, count, level, switches, bounds, limit)
     except (OverflowError, TimeLimitPassed):
-        found = best_fit(problem, count, level, max_leaves)
+        found = best_fit(problem, count, level, bounds)
     return _plan_of(problem, found)
 
 

@@ -16,19 +16,19 @@ def permitted_hosts(problem: Problem, plan: Plan) -> Mask:
     With ``max_leaves``: the leaves of members and plan, filled up to the bound with the next
     best ones. Shape (hosts,).
     """
-    topology, constraints = problem.topology, problem.constraints
+    topology, bounds = problem.topology, problem.constraints.bounds
     everyone = problem.members + planned_counts(problem, plan)
     used = np.flatnonzero(everyone)
     mask = np.ones(len(topology.hosts), dtype=np.bool_)
     if len(used):
-        group = topology.groups[level_of(topology, constraints.require) - 1]
+        group = topology.groups[level_of(topology, bounds.level) - 1]
         mask &= group == group[used[0]]
-    if constraints.max_leaves is not None:
+    if bounds.most_leaves is not None:
         leaves = list(dict.fromkeys(topology.leaf_index[used].tolist()))
         order = _leaf_order(problem, plan)
         inside = set(topology.leaf_index[mask & (problem.capacity > 0)].tolist())
         spare = [leaf for leaf in order if leaf in inside and leaf not in set(leaves)]
-        leaves += spare[: max(constraints.max_leaves - len(leaves), 0)]
+        leaves += spare[: max(bounds.most_leaves - len(leaves), 0)]
         mask &= np.isin(topology.leaf_index, leaves)
     return mask
 

@@ -1,22 +1,20 @@
 """The Rejection of a group, with the largest groups that fit instead."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from hpc_sched.core.constraints import level_of
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.constraints import Bounds, level_of
+from hpc_sched.core.constraints.bounds import UNBOUND
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Gang, Rejection
 from hpc_sched.core.plan.switch_rooms import rooms_below
 
 
 def rejected(
-    problem: Problem,
-    count: int,
-    *,
-    require: str | None,
-    max_leaves: int | None,
-    by_level: Sequence[Problem] = (),
+    problem: Problem, count: int, bounds: Bounds, *, by_level: Sequence[Problem] = ()
 ) -> Rejection:
     """Return the Rejection of ``count`` VMs without a plan. O(hosts * levels).
 
@@ -25,16 +23,15 @@ def rejected(
     """
     topology = problem.topology
     problems = by_level or [problem] * topology.depth
-    level = level_of(topology, require)
-    conflict = conflict_of(problem, level, require, max_leaves)
+    level = level_of(topology, bounds.level)
+    conflict = conflict_of(problem, bounds)
     best = None
     if conflict is None:
-        best = largest_gang(problems[level - 1], level, max_leaves=max_leaves, with_members=True)
+        best = largest_gang(problems[level - 1], level, bounds, with_members=True)
     return Rejection(
         count=count,
         members=int(problem.members.sum()),
-        require=require,
-        max_leaves=max_leaves,
+        bounds=bounds,
         gangs=tuple(
             gang
             for number, exact in enumerate(problems, start=1)
@@ -46,20 +43,20 @@ def rejected(
 
 
 def largest_gang(
-    problem: Problem, level: int, *, max_leaves: int | None = None, with_members: bool = False
+    problem: Problem, level: int, bounds: Bounds = UNBOUND, *, with_members: bool = False
 ) -> Gang | None:
     """Return the largest group under one switch of a level, or None without any host.
 
     Equal switches: the first in tie order. O(hosts).
 
-    :param max_leaves: the most leaves of the group, the members' leaves included
+    :param bounds: on the leaves of the group, the members' leaves included
     :param with_members: whether the members must be under the same switch
     """
     topology = problem.topology
     domain = topology.groups[level - 1]
     if not len(domain):
         return None
-    rooms = rooms_below(problem, level, max_leaves)
+    rooms = rooms_below(problem, level, bounds)
     only_members = with_members and problem.members.any()
     switches = np.unique(domain[problem.members > 0] if only_members else domain)
     best = min(switches.tolist(), key=lambda s: (-int(rooms[s]), int(problem.tie[s])))
@@ -67,18 +64,34 @@ def largest_gang(
     return Gang(level=topology.levels[level - 1], vms=int(rooms[best]), switch=name.name)
 
 
-def conflict_of(
-    problem: Problem, level: int, require: str | None, max_leaves: int | None
-) -> str | None:
-    """Return how members break a constraint at the level ``require``, or None; no names."""
-    topology = problem.topology
+def conflict_of(problem: Problem, bounds: Bounds, level: int | None = None) -> str | None:
+    """Return how members break bounds whatever VMs are added, or None; no names.
+
+    :param level: of which one switch must hold them; by default that of the bounds
+    """
+    topology, name = problem.topology, bounds.level if level is None else None
+    level = level_of(topology, bounds.level) if level is None else level
     has_members = problem.members > 0
     tops = len(np.unique(topology.groups[level - 1][has_members]))
-    if tops > 1 and require is None:
+    if tops > 1 and name is None:
         return f"its members stand on {tops} islands, and no group is spread over islands"
     if tops > 1:
-        return f"its members stand under {tops} switches of level {require}, one is required"
+        return f"its members stand under {tops} switches of level {name}, one is required"
     leaves = len(np.unique(topology.leaf_index[has_members]))
-    if max_leaves is not None and leaves > max_leaves:
-        return f"its members use {leaves} leaf switches, at most {max_leaves} are allowed"
+    if bounds.most_leaves is not None and leaves > bounds.most_leaves:
+        return f"its members use {leaves} leaf switches, at most {bounds.most_leaves} are allowed"
     return None
+
+
+def broken_by(problem: Problem, planned: Array, bounds: Bounds) -> str | None:
+    """Return how members and some VMs more break bounds, or None.
+
+    :param planned: VMs per host, shape (hosts,)
+    """
+    leaf = problem.topology.leaf_index
+    before = np.unique(leaf[problem.members > 0])
+    missing = bounds.missing_leaves(len(before), int(planned.sum()))
+    if len(np.setdiff1d(leaf[planned > 0], before)) < missing:
+        return f"at least {bounds.least_leaves} leaf switches are required"
+    everyone = replace(problem, members=problem.members + planned)
+    return conflict_of(everyone, bounds)

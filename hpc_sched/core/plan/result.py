@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from hpc_sched.core.constraints import Bounds
 from hpc_sched.topology import plurals
 
 
@@ -73,8 +74,7 @@ class Rejection:
 
     count: int  # VMs to place
     members: int  # VMs of the group that have a place
-    require: str | None
-    max_leaves: int | None
+    bounds: Bounds
     gangs: tuple[Gang, ...]  # per level, bottom up; without constraints and members
     # The largest gang that keeps all constraints together with the members; None if the members
     # themselves break one.
@@ -112,18 +112,16 @@ class Rejection:
             group = f"{self.count} more of a group with {plurals.text(self.members, 'member')}"
         if self.conflict:
             return f"{group}: {self.conflict}"
-        leaves = self.max_leaves and plurals.text(self.max_leaves, "leaf switch")
-        needs = [f"one {self.require}"] if self.require is not None else []
-        needs += [f"at most {leaves}"] if leaves else []
+        needs = self.bounds.needs
         text = f"{group} needs {' and '.join(needs)}" if needs else f"{group} does not fit"
         beside = " beside its members" if self.members else ""
         if self.best is None or not self.best.vms:
             text += f": no room{beside}"
         elif below is None or self.best.vms < below:
-            within = f" in {leaves}" if leaves else ""
-            under = f" under one {self.best.level}" if self.require is not None else ""
+            under = f" under one {self.best.level}" if self.bounds.level is not None else ""
             where = f" on {self.best.switch}" if names else ""
-            text += f": largest gang that fits{under}{within}{beside}: {self.best.vms}{where}"
+            text += f": largest gang that fits{under}{self.bounds.within}{beside}: "
+            text += f"{self.best.vms}{where}"
         others = [gang for gang in self.gangs if gang != self.best and gang.vms]
         if names and others and needs and not self.members:
             shown = ", ".join(

@@ -3,6 +3,8 @@
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask
+from hpc_sched.core.constraints import Bounds
+from hpc_sched.core.constraints.bounds import UNBOUND
 from hpc_sched.core.plan.problem import Problem
 
 
@@ -45,38 +47,44 @@ def place_in_run(switches: Array) -> Array:
     return place
 
 
-def rooms_below(problem: Problem, level: int, max_leaves: int | None = None) -> Array:
-    """Return the capacity per switch of a level; 0 for others. Shape (switches,). O(hosts).
+def rooms_below(problem: Problem, level: int, bounds: Bounds = UNBOUND) -> Array:
+    """Return the VMs that fit per switch of a level; 0 for others. Shape (switches,). O(hosts).
 
-    :param max_leaves: the number of leaves that count for each switch: first the members', then
-        those with most room
+    :param bounds: on leaves. At most: of each switch first the members' leaves count, then those
+        with most room. At least: below a switch with too few leaves each VM needs one of its own
     """
     topology = problem.topology
     room = leaf_sums(problem, problem.capacity)
     here = leaf_sums(problem, problem.members) > 0
     leaf, first = np.unique(topology.leaf_index, return_index=True)
     domain = topology.groups[level - 1][first]
-    if max_leaves is not None:
+    if bounds.most_leaves is not None:
         order = np.lexsort((-room[leaf], ~here[leaf], domain))
         leaf, domain = leaf[order], domain[order]
-        is_first = place_in_run(domain) < max_leaves
+        is_first = place_in_run(domain) < bounds.most_leaves
         leaf, domain = leaf[is_first], domain[is_first]
-    rooms = np.bincount(domain, weights=room[leaf], minlength=len(room))
-    return rooms.astype(np.int64)
+    rooms = np.bincount(domain, weights=room[leaf], minlength=len(room)).astype(np.int64)
+    missing = bounds.missing_leaves(int(here.sum()), int(rooms.max(initial=0)))
+    if missing:
+        is_new = (room[leaf] > 0) & ~here[leaf]
+        new = np.bincount(domain[is_new], minlength=len(room))
+        rooms = np.where(new < missing, np.minimum(rooms, new), rooms)
+    return rooms
 
 
-def switches_with_room(problem: Problem, count: int, level: int, max_leaves: int | None) -> Array:
+def switches_with_room(problem: Problem, count: int, level: int, bounds: Bounds) -> Array:
     """Return the switches of a level, or roots below it, that can hold the whole group. O(hosts).
 
-    :param max_leaves: the most leaves of the group, the members' leaves included
+    :param bounds: on the leaves of the group, the members' leaves included
     """
     topology = problem.topology
     domain, has_members = topology.groups[level - 1], problem.members > 0
     with_members = np.unique(domain[has_members])
     leaves = len(np.unique(topology.leaf_index[has_members]))
-    if len(with_members) > 1 or (max_leaves is not None and leaves > max_leaves):
+    is_over = bounds.most_leaves is not None and leaves > bounds.most_leaves
+    if len(with_members) > 1 or is_over:
         return with_members[:0]
     candidates = with_members if len(with_members) else np.unique(domain)
-    rooms = rooms_below(problem, level, max_leaves)
+    rooms = rooms_below(problem, level, bounds)
     with_room: Array = candidates[rooms[candidates] >= count]
     return with_room

@@ -8,6 +8,7 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide import checks
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 
 
 def passing(claims: RequestClaims, answer: Plan | Rejection) -> Array:
@@ -33,3 +34,17 @@ def passing(claims: RequestClaims, answer: Plan | Rejection) -> Array:
         lifted = "; [hpc_sched] relax_moves can lift the guarantees of moves"
         refusal = replace(refusal, operator=refusal.operator + lifted)
     raise checks.refused(refusal)
+
+
+def passing_next(group: GroupPlacement) -> Array:
+    """Return the positions of the HostStates on which the next VM keeps bounds at least.
+
+    Each other bound is kept by any of the hosts that the first VM was given.
+    """
+    positions = group.event.candidates
+    if not group.inputs.first.constraints.bounds.least_leaves:
+        return positions
+    kept: Array = positions[group.request(positions).permitted_next()[positions]]
+    lost = len(positions) - len(kept)
+    group.removed.count("under a leaf that the group uses", lost, bounds_plan=False)
+    return kept

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 
 import numpy as np
 from oslo_log import log as logging
@@ -111,8 +110,7 @@ class Decisions:
         if self._is_unproven:
             return
         self._is_unproven = True
-        wanted = asdict(request.constraints).items()
-        constraints = [f"{key}={value}" for key, value in wanted if value is not None]
+        constraints = [f"{one.name}={value}" for one, value in request.constraints.items()]
         LOG.warning(
             "The plan for instance %s is not proven best: planning took %.1f s, planning_timeout "
             "is %g s; up to %d VMs beside %d members on %d hosts with room, %s",

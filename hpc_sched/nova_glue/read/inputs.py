@@ -11,9 +11,9 @@ import numpy as np
 from nova import objects
 from nova.scheduler import host_manager
 
-from hpc_sched.core import server_group_policy
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.capacity import UNBOUNDED
+from hpc_sched.core.constraints import server_group_policy
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.core.sharing.mdobp import MDOBPInput
@@ -138,8 +138,8 @@ class Inputs(ReadRequest):
 
         One member fixes the switch and the processor type, not the number of leaves.
         """
-        constraints = self.request.hpc_specs.constraints
-        return bool(self.membership.members) and constraints.max_leaves is None
+        bounds = self.request.hpc_specs.constraints.bounds
+        return bool(self.membership.members) and not bounds.count_leaves
 
     def room(self, placed: Array) -> Array:
         """Return the VMs that each HostState takes, before the server group's policy."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import nova.conf
 import numpy as np
@@ -264,7 +264,7 @@ def _entry(
         group=requested.group_uuid,
         policy=requested.policy,
         app_class=specs.app_class,
-        wishes=asdict(specs.constraints) | {"homogeneous": specs.homogeneous},
+        wishes=specs.constraints.as_logged() | {"homogeneous": specs.homogeneous},
         left=request.left,
         awaiting=request.awaiting,
         members=_by_leaf(problem, problem.members),

@@ -23,11 +23,12 @@ HOST, LEAF = 0, 1  # levels: leaf switches are on level 1
 def _place(request: PlacementRequest, *, unconstrained: bool) -> Places | Rejection:
     """Return the places of a group that prefers the leaf, or is ``unconstrained``, by default."""
     problem = request.problem
-    named = problem.constraints.require or problem.constraints.prefer
+    bounds = problem.constraints.bounds
+    named = bounds.level or bounds.preferred
     if named is None and unconstrained:
         return least_free(problem)
     level = LEAF if named is None else level_of(problem.topology, named)
-    return best_fit(problem, level, required=problem.constraints.require is not None)
+    return best_fit(problem, level, required=bounds.level is not None)
 
 
 def best_fit(problem: Problem, level: int, *, required: bool) -> Places | Rejection:

@@ -54,9 +54,31 @@ def constrained(place: Place) -> Place:
         group = within_constraints(replace(request.group, packing=None, pack_hosts=True))
         if isinstance(group, Rejection):
             return group
-        return place(replace(request, group=group))
+        return _filtered(place, replace(request, group=group))
 
     return placed
+
+
+def _filtered(place: Place, request: PlacementRequest) -> Places | Rejection:
+    """Return the places of a rule on the hosts that HPCGroupFilter keeps for each VM.
+
+    Only with bounds at least do these change from one VM to the next.
+    """
+    group = request.group
+    if not group.constraints.bounds.least_leaves:
+        return place(request)
+    places: list[int] = []
+    now = group
+    while now.left:
+        answer = place(replace(request, group=now.among(now.permitted_next())))
+        if isinstance(answer, Rejection):
+            return answer
+        for host in answer:
+            if not now.permitted_next()[host]:
+                break
+            places.append(host)
+            now = group.after(np.bincount(places, minlength=len(group.room)))
+    return tuple(places)
 
 
 def _planned(group: GroupRequest) -> Places | Rejection:
@@ -79,8 +101,9 @@ def _listing_1(request: PlacementRequest) -> Places | Rejection:
 
 def _build_plan(selection: Selection) -> Place:
     def place(request: PlacementRequest) -> Places | Rejection:
-        problem = request.problem
-        return filled(problem, build_plan(problem, selection))
+        # Built once, for the first VM.
+        order = build_plan(request.problem, selection)
+        return _filtered(lambda now: filled(now.problem, order), request)
 
     return on_one_type(constrained(place))
 
@@ -105,7 +128,9 @@ def _loose(place: Place) -> Place:
         if not request.group.constraints.bind_place:
             return place(request)
         group = within_constraints(replace(request.group, pack_hosts=False))
-        return group if isinstance(group, Rejection) else place(replace(request, group=group))
+        if isinstance(group, Rejection):
+            return group
+        return _filtered(place, replace(request, group=group))
 
     return on_one_type(placed)
 

@@ -11,8 +11,10 @@ from nova.db.api import models as api_models
 from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import exceptions
-from hpc_sched.core.extra_spec_names import NAMESPACE
-from hpc_sched.core.extra_specs import APP_CLASS, APP_NAME, CACHE_SCORE, PREFER, REQUIRE
+from hpc_sched.core.constraints.constraint import LevelConstraint
+from hpc_sched.core.constraints.extra_spec import NAMESPACE
+from hpc_sched.core.constraints.values import CONSTRAINTS
+from hpc_sched.core.extra_specs import APP_CLASS, APP_NAME, CACHE_SCORE
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, GROUP_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
@@ -59,9 +61,10 @@ def _invalid(cloud: InspectedCloud, specs_of: Mapping[str, Mapping[str, str]]) -
     try:
         levels = cloud.topology().request_levels
     except exceptions.TopologyError:  # which the check of the topology reports
-        if any(key in specs for specs in specs_of.values() for key in (REQUIRE, PREFER)):
+        keys = [one.spec.name for one in CONSTRAINTS if issubclass(one, LevelConstraint)]
+        if any(key in specs for specs in specs_of.values() for key in keys):
             yield warning(
-                f"The levels of {REQUIRE} and {PREFER} are not checked: the topology cannot be "
+                f"The levels of {' and '.join(keys)} are not checked: the topology cannot be "
                 "read. Correct it, see the check Topology."
             )
     plugins = configured_plugins.enabled()

@@ -9,6 +9,7 @@ import nova.conf
 from nova.scheduler import filters as nova_filters
 from oslo_upgradecheck.upgradecheck import Result
 
+from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.enabled_plugins import FILTER_ORDER, GROUP_FILTER, RACK_FILTER
 from hpc_sched.status.finding import NO_COMMENTS, failure, good, has_comment, loaded, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
@@ -17,6 +18,7 @@ CONF = nova.conf.CONF
 
 NOVAS = "nova.scheduler.filters.all_filters"
 OURS = "hpc_sched.filters.all_filters"
+_BOUND = [one.spec.name for one in CONSTRAINTS if one.binds_place]
 _NO_START = "nova-scheduler does not start."
 
 
@@ -34,7 +36,7 @@ def check(_cloud: InspectedCloud) -> list[Result]:
         available = "" if GROUP_FILTER in known else f" and add available_filters = {OURS}"
         text = (
             f"{GROUP_FILTER} is not enabled: a group that does not fit is spread instead of "
-            "refused, and hpc:require and hpc:max_leaves are no guarantees. Set "
+            f"refused, and {', '.join(_BOUND)} are no guarantees. Set "
             f"{_line([*names, GROUP_FILTER])}{available}"
         )
         found.append(warning(text))

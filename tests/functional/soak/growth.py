@@ -19,7 +19,8 @@ import numpy as np
 from nova import objects
 from nova.scheduler import host_manager
 
-from hpc_sched.core import group_request, processor_choice, server_group_policy
+from hpc_sched.core import group_request, processor_choice
+from hpc_sched.core.constraints import server_group_policy
 from hpc_sched.core.plan import problem, result
 from hpc_sched.core.processors import group_processors
 from hpc_sched.core.room import verified_rooms

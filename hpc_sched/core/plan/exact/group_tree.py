@@ -39,8 +39,13 @@ class GroupTree:
     most: dict[int, int] = field(default_factory=dict)  # VMs below a switch, if not ``count``
 
     @classmethod
-    def of(cls, problem: Problem, count: int, effort: Effort) -> "GroupTree":
-        """Return the tree for up to ``count`` VMs. O(hosts log hosts + leaves * VMs in a leaf)."""
+    def of(
+        cls, problem: Problem, count: int, effort: Effort, *, is_spread: bool = False
+    ) -> "GroupTree":
+        """Return the tree for up to ``count`` VMs. O(hosts log hosts + leaves * VMs in a leaf).
+
+        :param is_spread: whether plans may use more leaves than is best, O(VMs) times as long
+        """
         topology = problem.topology
         room, members = (
             sums_below(problem, numbers) for numbers in (problem.capacity, problem.members)
@@ -61,7 +66,9 @@ class GroupTree:
             for child, parent in zip(children.tolist(), parents.tolist(), strict=True):
                 switches.setdefault(parent, []).append(child)
         order = LeafOrder.of(problem, room, members > 0, path[0])
-        leaves = leaves_by_switch(problem, count, order, members, path[0], above)
+        leaves = leaves_by_switch(
+            problem, count, order, members, path[0], above, is_spread=is_spread
+        )
         return cls(problem, count, effort, members, order, path[0], path, leaves, switches)
 
     def node(self, switch: int, weights: ScoreWeights) -> Siblings:

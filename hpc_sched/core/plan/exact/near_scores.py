@@ -177,15 +177,24 @@ def _products(left: Array, right: Array) -> tuple[Array, Array, Array]:
 def _not_dominated(vms: Array, row: Array, scores: Array, weights: ScoreWeights) -> NearScores:
     """Return the scores of each number of VMs that save more than any with fewer leaves.
 
+    The best of each number of leaves, if all are kept. Leaves have their sign; where that is -1
+    those that save as much stay too, for of plans that keep a bound at least the one with fewer
+    leaves comes first.
+
     :param row: of each score: an index into ``vms``
     """
     leaves = weights.leaves(scores)
     order = np.lexsort((-scores, leaves, row))
     row, scores = row[order], scores[order]
-    saved = weights.saved(scores, leaves[order])
+    leaves = leaves[order]
+    if weights.keeps_all:
+        is_new = np.ones(len(row), dtype=np.bool_)
+        is_new[1:] = (row[1:] != row[:-1]) | (leaves[1:] != leaves[:-1])
+        return NearScores(vms[row[is_new]], scores[is_new])
+    saved = weights.saved(scores, leaves)
     if len(saved):
         # Above all of the numbers of VMs before.
         saved += row * (int(saved.max()) - int(saved.min()) + 1)
     is_more = np.ones(len(saved), dtype=np.bool_)
-    is_more[1:] = saved[1:] > np.maximum.accumulate(saved)[:-1]
+    is_more[1:] = saved[1:] + (weights.sign < 0) > np.maximum.accumulate(saved)[:-1]
     return NearScores(vms[row[is_more]], scores[is_more])

@@ -15,10 +15,15 @@ from hpc_sched.core.plan.problem import Problem
 class ScoreWeights:
     """The weights of saved hops, leaves and excess capacity in a score.
 
-    A score is what a plan saves, less what its leaves and their excess capacity count.
+    A score is what a plan saves, less what its leaves and their excess capacity count. Numbers of
+    leaves have a sign: negative for a bound at least, so that both kinds are bounds at most.
     """
 
-    price: Fraction  # of a leaf, in saved hops
+    price: Fraction  # of a leaf with its sign, in saved hops
+    sign: int
+    # Whether ways that use more leaves, with their sign, and save no more than others are wanted:
+    # with bounds at most and at least.
+    keeps_all: bool
     saving: int
     leaf: int
     excess: int
@@ -26,39 +31,45 @@ class ScoreWeights:
     width: int  # of a leaf without its price
 
     def leaves(self, scores: Array) -> Array:
-        """Return the leaves without members that ways with some scores use."""
-        return -scores % self.unit // self.width
+        """Return the leaves without members that ways with some scores use, with their sign."""
+        return self.sign * (-scores % self.unit // self.width)
 
     def saved(self, scores: Array, leaves: Array) -> Array:
         """Return the hops that ways with some scores and leaves save."""
         # The excess capacity counts less than one saved hop.
-        return -(-(scores + self.leaf * leaves) // self.saving)
+        return -(-(scores + self.leaf * self.sign * leaves) // self.saving)
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class Greatest:
     """The greatest values of any plan."""
 
     saved: int  # hops
     leaves: int  # without members' leaves
     excess: int  # capacity of the used leaves
 
-    def weights(self, price: Fraction = Fraction(0)) -> ScoreWeights:
+    def weights(
+        self, price: Fraction = Fraction(0), sign: int = 1, *, keeps_all: bool = False
+    ) -> ScoreWeights:
         """Return weights by which a leaf costs as much as ``price`` saved hops.
 
         Of equal scores those with fewer leaves, then with less excess capacity, come first.
         Excess that does not fit into 62 bits is left to the rank of a plan.
 
+        :param sign: of leaves; with -1 a leaf counts as much as ``price`` saved hops
+        :param keeps_all: see :class:`ScoreWeights`
         :raises OverflowError: if the rest does not fit either
         """
-        hops, of_leaf = price.denominator, price.numerator
-        most = (self.saved * hops + self.leaves * of_leaf + 1) * (self.leaves + 1)
+        hops, of_leaf = price.denominator, sign * price.numerator
+        most = (self.saved * hops + self.leaves * abs(of_leaf) + 1) * (self.leaves + 1)
         if most >= 1 << 62:
             raise OverflowError("scores do not fit into 62 bits")
         width = self.excess + 1 if most * (self.excess + 1) < 1 << 62 else 1
         unit = (self.leaves + 1) * width
         return ScoreWeights(
             price=price,
+            sign=sign,
+            keeps_all=keeps_all,
             saving=hops * unit,
             leaf=of_leaf * unit + width,
             excess=int(width > 1),

@@ -13,7 +13,7 @@ from fractions import Fraction
 from hpc_sched.core.plan.exact.bound import leaf_sets
 from hpc_sched.core.plan.exact.bound.price_bracket import Point, PriceBracket
 from hpc_sched.core.plan.exact.effort import Effort, EffortSpent
-from hpc_sched.core.plan.exact.order import Bounds
+from hpc_sched.core.plan.exact.order import Greatest, ScoreWeights
 from hpc_sched.core.plan.exact.search import Search
 from hpc_sched.core.plan.leaf_counts import LeafCounts
 from hpc_sched.core.plan.time_limit import TimeLimitPassed
@@ -48,19 +48,35 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class LeafBound:
-    """A bound on the new leaves of a group, less than the best plan uses."""
+    """Bounds on the new leaves of a group, one of which the best plan breaks.
 
-    limit: int
-    bounds: Bounds
+    The algorithm knows bounds at most only: with the sign -1 numbers of leaves are negative, and so
+    is the bound at least.
+    """
+
+    most: int | None
+    least: int
+    sign: int  # 1 if the best plan uses too many leaves, -1 if it uses too few
+    greatest: Greatest
     # The best plan on some leaves and those of members, if they have room for all VMs.
-    among: Callable[[Iterable[int]], Search | None]
+    among: Callable[[Iterable[int], ScoreWeights], Search | None]
     effort: Effort
 
+    @property
+    def limit(self) -> int:
+        """The bound that is broken, with the sign."""
+        return -self.least if self.sign < 0 or self.most is None else self.most
+
+    def allows(self, leaves: int) -> bool:
+        """True if a number of leaves, with the sign, keeps both bounds."""
+        used = self.sign * leaves
+        return self.least <= used and (self.most is None or used <= self.most)
+
     def best(self, free: Search, start: Sequence[int]) -> LeafCounts:
-        """Return the best plan within the bound.
+        """Return the best plan within the bounds.
 
         :param free: the search without a price
-        :param start: leaves within the bound that have room for all VMs
+        :param start: leaves within the bounds that have room for all VMs
         :raises TimeLimitPassed: if the limit passes before any plan is found
         """
         first = Point.best_of(free)
@@ -77,13 +93,13 @@ class LeafBound:
         has_mixed = False
         while bracket.price is not None:
             began = self.effort.made
-            weights = self.bounds.weights(bracket.price)
+            weights = self._weights(bracket.price)
             point = Point.best_of(point.search.at(weights, self._least_score(point, known)))
             bracket.add(point)
-            if point.leaves == self.limit:
+            if point.leaves == self.limit and self.allows(point.leaves):
                 known.point, known.counts = point, point.counts()
                 return True
-            if point.leaves < self.limit:
+            if self.allows(point.leaves):
                 known.add(point)
             nearest = min(nearest, point, key=self._most)
             if not self._is_near(bracket, nearest, known):
@@ -91,12 +107,17 @@ class LeafBound:
             if not has_mixed:
                 # This takes as long as another price, and often leads to a better plan.
                 has_mixed = True
-                known.add(self._similar(bracket.ends, start))
+                if not self.least:
+                    known.add(self._similar(bracket.ends, start))
             # Another price leaves out more of the fabric, where that costs little.
             is_costly = _CHEAP * (self.effort.made - began) > self._left()
             if is_costly and self._is_near(bracket, nearest, known):
                 break
         return self._list(known, nearest)
+
+    def _weights(self, price: Fraction) -> ScoreWeights:
+        has_both = self.most is not None and self.least > 0
+        return self.greatest.weights(price, self.sign, keeps_all=has_both)
 
     def _left(self) -> int:
         """Return the sums that may be made to list plans."""
@@ -123,12 +144,12 @@ class LeafBound:
             near = [
                 Point(score, search)
                 for score in search.near(int(spare * weights.saving) + weights.unit - 1)
-                if search.leaves(score) <= self.limit
+                if self.allows(search.leaves(score))
             ]
             # A plan that is listed comes first of those that are as good. Below several tops
             # they may differ in excess capacity, and so in their scores.
             near.sort(key=lambda one: one.score, reverse=True)
-            best = max([*near, known.point], key=lambda one: (one.saved, -one.leaves))
+            best = max([*near, known.point], key=lambda one: (one.saved, -abs(one.leaves)))
             if best.saved >= self._most(point) - spare:
                 known.point, known.counts = best, best.counts()
                 return
@@ -139,12 +160,18 @@ class LeafBound:
             before = made
 
     def _similar(self, points: Sequence[Point], start: Sequence[int]) -> Point:
-        """Return a good plan within the bound, on leaves like those of some plans."""
-        tree = points[0].search.tree
+        """Return a good plan within the bounds, on leaves like those of some plans."""
+        tree, free = points[0].search.tree, self._weights(Fraction(0))
+        if self.least:
+            # With so high a reward a plan uses as many of the leaves as it can.
+            reward = Fraction(-self.sign * (self.greatest.saved + 1))
+            found = self.among(start, self._weights(reward))
+            assert found is not None
+            return Point.best_of(found)
         plans = [point.counts().counts for point in points]
         sets = leaf_sets.by_savings(tree, [start, *leaf_sets.like(tree, plans, self.limit)])
-        found = (search for leaves in sets if (search := self.among(leaves)) is not None)
-        return Point.best_of(next(found))
+        searches = (one for leaves in sets if (one := self.among(leaves, free)) is not None)
+        return Point.best_of(next(searches))
 
     def _most(self, point: Point) -> Fraction:
         """Return the most that any plan within the bound saves, by the best one at a price."""
@@ -162,4 +189,5 @@ class LeafBound:
     def _least_score(self, point: Point, known: Known) -> int:
         """Return the least score, in the search of a point, of plans as good as the known one."""
         weights = point.search.weights
-        return weights.saving * known.saved - weights.leaf * self.limit - weights.width
+        spare = weights.width if self.sign > 0 else weights.unit
+        return weights.saving * known.saved - weights.leaf * abs(self.limit) - spare

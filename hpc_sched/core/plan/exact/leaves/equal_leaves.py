@@ -15,12 +15,16 @@ from hpc_sched.core.plan.exact.ways import NOTHING, UsedLeaf, Way
 from hpc_sched.core.plan.maxplus import LOWEST, bent, maxplus
 
 
-def saved_by_leaves(gains: Array, leaves: int, most: int) -> list[Array]:
+def saved_by_leaves(
+    gains: Array, leaves: int, most: int, *, is_spread: bool = False
+) -> list[Array]:
     """Return what VMs save at most in 0, 1, 2 .. of some equal leaves, each of which has VMs.
 
     Row l begins with l VMs. More leaves than :func:`bent` allows are never better. O(rows * VMs).
+
+    :param is_spread: whether these are wanted all the same
     """
-    fewest = int(bent(gains, 1)[1])
+    fewest = 1 if is_spread else int(bent(gains, 1)[1])
     rows = [np.zeros(1, dtype=np.int64)]
     for used in range(1, min(leaves, most // fewest + 1, most) + 1):
         rows.append(maxplus(gains[1:], rows[-1], most - used))

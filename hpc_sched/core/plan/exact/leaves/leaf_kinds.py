@@ -31,13 +31,21 @@ def saving(members: int, rise: int, count: int) -> Array:
 
 
 def leaves_by_switch(
-    problem: Problem, count: int, order: LeafOrder, members: Array, leaves: Array, above: Array
+    problem: Problem,
+    count: int,
+    order: LeafOrder,
+    members: Array,
+    leaves: Array,
+    above: Array,
+    *,
+    is_spread: bool = False,
 ) -> dict[int, list[Leaves]]:
     """Return leaves by the switch above them, -1 above roots. O(hosts log hosts + leaves * VMs).
 
     :param members: per switch
     :param leaves: those with room, as indices in ``topology.switches``, sorted
     :param above: the switch above each of them
+    :param is_spread: whether plans may use more leaves than is best: full ones are not better then
     """
     hosts = np.flatnonzero(problem.capacity > 0)
     hosts = hosts[np.argsort(problem.topology.leaf_index[hosts], kind="stable")]
@@ -52,7 +60,8 @@ def leaves_by_switch(
         is_convex[:], is_one, on_host = True, np.zeros_like(is_one), np.zeros_like(on_host)
     levels = problem.topology.switches
     found: dict[int, list[Leaves]] = {}
-    for part in _alike(np.flatnonzero(is_convex), (above, is_one, on_host, here), -rooms, tie):
+    keys = (above, is_one, on_host, here, *([rooms] if is_spread else []))
+    for part in _alike(np.flatnonzero(is_convex), keys, -rooms, tie):
         one = int(part[0])
         parent, size = int(above[one]), min(int(rooms[one]), count)
         rise = levels[parent].level - 1 if parent >= 0 else 0
@@ -61,8 +70,12 @@ def leaves_by_switch(
             gains += vms * on_host[one]
         if is_one[one]:
             gains += vms * (vms - 1) // 2
-        kind: Leaves = Leaf(int(leaves[one]), int(rooms[one]), bool(here[one]), gains, order)
-        if len(part) > 1:
+        first = Leaf(int(leaves[one]), int(rooms[one]), bool(here[one]), gains, order)
+        kind: Leaves = first
+        if len(part) > 1 and is_spread:
+            rows_of = saved_by_leaves(gains, len(part), count, is_spread=True)
+            kind = EqualLeaves(leaves[part], first, rows_of, count)
+        elif len(part) > 1:
             kind = ConvexLeaves(leaves[part], rooms[part], bool(here[one]), gains, order, count)
         found.setdefault(parent, []).append(kind)
     others = np.flatnonzero(~is_convex)
@@ -82,7 +95,7 @@ def leaves_by_switch(
         if len(same) > 1:
             copies = len(same), key_of_gains
             if copies not in rows:
-                rows[copies] = saved_by_leaves(same[0].gains, len(same), count)
+                rows[copies] = saved_by_leaves(same[0].gains, len(same), count, is_spread=is_spread)
             indices = np.array([leaf.index for leaf in same])
             kind = EqualLeaves(indices, same[0], rows[copies], count)
         else:

@@ -204,13 +204,13 @@ def fewest_per_host(problem: Problem, sizes: Sequence[int]) -> int | None:
 
     :param sizes: numbers of VMs to plan for, largest first
     """
-    constraints = problem.constraints
-    level = level_of(problem.topology, constraints.require)
+    bounds = problem.constraints.bounds
+    level = level_of(problem.topology, bounds.level)
     for size in sizes:
 
         def fits(bound: int, size: int = size) -> bool:
             bounded = problem.bounded(bound)
-            return len(switches_with_room(bounded, size, level, constraints.max_leaves)) > 0
+            return len(switches_with_room(bounded, size, level, bounds)) > 0
 
         takes = np.minimum(problem.capacity, size)
         most = int((problem.members + takes).max(initial=1, where=takes > 0))

@@ -1,0 +1,26 @@
+"""``hpc:prefer``: all VMs of a group under one switch of a level, if such a switch has room."""
+
+from dataclasses import replace
+
+from hpc_sched.core.constraints.bounds import Bounds
+from hpc_sched.core.constraints.constraint import LevelConstraint, Value
+from hpc_sched.core.constraints.extra_spec import LEVEL, LEVEL_EXPECTED, ExtraSpec
+
+
+class Prefer(LevelConstraint):
+    """The level of which one switch holds the group if any has room."""
+
+    name = "prefer"
+    spec = ExtraSpec(
+        "hpc:prefer",
+        LEVEL,
+        LEVEL_EXPECTED,
+        "The level of the fabric under one switch of which all VMs of the group should "
+        "be, where there is room; otherwise they spread further. Levels are named as for "
+        "``hpc:require``. Default: none.",
+    )
+
+    @classmethod
+    def bound(cls, value: Value, bounds: Bounds) -> Bounds:
+        """Return bounds with the level as a preference."""
+        return replace(bounds, preferred=str(value))
