@@ -12,7 +12,9 @@ class HPCGroupFilter(GroupFilter):
     Checks the ``hpc:`` values of the request, then plans the group. It raises NoValidHost, with
     the reason in counts and levels, if there is no plan for the VMs of this request, or with
     ``hpc:require`` for ``hpc:group_size`` VMs. It keeps the hosts on which the group keeps
-    ``hpc:require``, ``hpc:max_leaves`` and its island, whichever of them it takes.
+    ``hpc:require``, ``hpc:max_leaves`` and its island, whichever of them it takes. With
+    ``hpc:min_leaves`` the hosts of leaves that the group uses are left out for later VMs, as soon
+    as each of them must use another.
 
     Without a plan, a move without such constraints is not refused, nor is a group whose members
     are on several islands.

@@ -137,7 +137,8 @@ def draw(seed: int, app_class: str = "sync") -> Case:
         constraints = Constraints(
             require=dice.choice((None, None, *topology.levels)),
             prefer=dice.choice((None, None, *topology.levels)),
-            max_leaves=dice.choice((None, None, 1, 2, 3)),
+            max_leaves=(most := dice.choice((None, None, 1, 2, 3))),
+            min_leaves=(least := dice.choice((None, None, 2, 3))) and min(least, most or least),
         )
     stated = {
         switch.name: dice.choice(("gold", "silver"))

@@ -24,6 +24,8 @@ FLAVORS = (
     {"require": "leaf"},
     {"prefer": "pod"},
     {"max_leaves": "1"},
+    {"min_leaves": "3"},
+    {"min_leaves": "3", "max_leaves": "2"},
     {"group_size": "2"},
     {"homogeneous": "true"},
     {"homogeneous": "prefer"},

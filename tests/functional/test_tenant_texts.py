@@ -26,7 +26,9 @@ from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched import exceptions
 from hpc_sched.core import group_request
-from hpc_sched.core.extra_spec_names import MAX_GROUP_SIZE, MAX_LEAVES, MAX_SHOWN, MAX_VALUE
+from hpc_sched.core.constraints import group_size, max_leaves
+from hpc_sched.core.constraints.extra_spec import MAX_VALUE
+from hpc_sched.core.extra_spec_names import MAX_SHOWN
 from hpc_sched.core.plan.result import Refusal
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
@@ -126,6 +128,14 @@ def no_leaf(patch: pytest.MonkeyPatch) -> Asking:
 
 def no_leaves(patch: pytest.MonkeyPatch) -> Asking:
     return group_of(patch, 9, constraints={"max_leaves": 2, "require": "core"})
+
+
+def too_few_leaves(patch: pytest.MonkeyPatch) -> Asking:
+    return group_of(patch, 8, constraints={"min_leaves": 7})
+
+
+def fewest_leaves_above_the_most(patch: pytest.MonkeyPatch) -> Asking:
+    return group_of(patch, 2, constraints={"min_leaves": 3, "max_leaves": 2})
 
 
 def not_beside_members(patch: pytest.MonkeyPatch) -> Asking:
@@ -294,6 +304,7 @@ WITH_NAMES = [
     no_room,
     no_leaf,
     no_leaves,
+    too_few_leaves,
     not_beside_members,
     too_large_to_become,
     members_unread,
@@ -309,6 +320,7 @@ WITHOUT_NAMES = [
     members_apart,
     members_on_many_leaves,
     contradicting,
+    fewest_leaves_above_the_most,
     no_one_host,
     members_host_full,
     members_of_no_known_type,
@@ -339,7 +351,7 @@ def check_tenant(text: str) -> None:
 
 
 # Numbers that no request has to state: limits of values, and members of any group here.
-ALWAYS = {MAX_VALUE, MAX_GROUP_SIZE, MAX_LEAVES, 1, 2}
+ALWAYS = {MAX_VALUE, group_size.MOST, max_leaves.MOST, 1, 2}
 
 
 def check_numbers(text: str, request: objects.RequestSpec) -> None:

@@ -11,11 +11,12 @@ from hpc_sched.core.constraints.constraint import Constraint, Value
 from hpc_sched.core.constraints.group_size import GroupSize
 from hpc_sched.core.constraints.homogeneous import Homogeneous
 from hpc_sched.core.constraints.max_leaves import MaxLeaves
+from hpc_sched.core.constraints.min_leaves import MinLeaves
 from hpc_sched.core.constraints.prefer import Prefer
 from hpc_sched.core.constraints.require import Require
 
 # Those with values in Constraints, in the order of records and texts, and all with a key.
-CONSTRAINTS: tuple[type[Constraint], ...] = (Require, Prefer, MaxLeaves, GroupSize)
+CONSTRAINTS: tuple[type[Constraint], ...] = (Require, Prefer, MaxLeaves, MinLeaves, GroupSize)
 ALL: tuple[type[Constraint], ...] = (*CONSTRAINTS, Homogeneous)
 
 

@@ -10,7 +10,7 @@ from hpc_sched.topology.readers.reader_errors import Problems
 PREFIX = "hpc:"
 # Other keys of metadata and flavors with the same prefix.
 NOT_LEVELS = frozenset(("app_class", "app_name", "cache_score", "group_size", "homogeneous"))
-NOT_LEVELS |= {"max_leaves", "prefer", "processor", "require"}
+NOT_LEVELS |= {"max_leaves", "min_leaves", "prefer", "processor", "require"}
 
 
 class _HostAggregate(Protocol):

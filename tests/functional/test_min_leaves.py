@@ -1,0 +1,129 @@
+"""``hpc:min_leaves`` from the flavor to the hosts: a bound at least, through Nova and its filters.
+
+Fabric and flavors of :mod:`tests.functional.test_wishes`: three leaves a pod, four hosts each.
+"""
+
+from collections import Counter
+
+import nova.conf
+import pytest
+
+from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.filters.group import HPCGroupFilter
+from tests.functional.cloud_kinds import PODS
+from tests.functional.pods import FABRIC as EIGHT_LEAVES
+from tests.functional.pods import names, states_of
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.states import queue_of, run, spec, why_refused, wishing
+from tests.functional.test_wishes import FABRIC, cloud, fault_of, flavor, leaves
+
+__all__ = ["cloud", "flavor"]
+
+CONF = nova.conf.CONF
+
+through_nova = cloud_mark(PODS)
+on_host_states = pytest.mark.usefixtures("two_pods")
+
+
+@through_nova
+def test_a_group_uses_as_many_leaves_as_required_and_those_nearest_to_each_other(
+    cloud, boot, flavor
+):
+    group = cloud.server_group("three leaves", "anti-affinity")
+    hosts = cloud.hosts_of(boot(flavor(min_leaves="3"), count=4, group=group)).values()
+    # Two VMs on one leaf, one on each of the pod's two others: 2 pairs are 3 hops nearer.
+    counts = Counter(map(FABRIC.leaf_of, hosts))
+    assert sorted(counts.values()) == [1, 1, 2]
+    assert len({FABRIC.ancestors(host)[1] for host in hosts}) == 1
+    apart = {"la1": 1, "lb1": 1, "lc1": 1, "la2": 1}
+    assert hop_bytes_of_counts(topology=FABRIC, counts=Counter(hosts)) == hop_bytes_of_counts(
+        topology=FABRIC, counts=apart
+    )
+
+
+@through_nova
+def test_vms_created_one_by_one_are_each_on_a_leaf_of_their_own_until_there_are_enough(
+    cloud, boot, flavor
+):
+    group = cloud.server_group("one by one on leaves", "soft-anti-affinity")
+    hosts: list[str] = []
+    for number in range(4):
+        hosts += cloud.hosts_of(boot(flavor(min_leaves="3"), group=group)).values()
+        assert len(leaves(hosts)) == min(number + 1, 3)
+
+
+@through_nova
+def test_a_request_smaller_than_the_final_size_is_spread_at_once(cloud, boot, flavor):
+    group = cloud.server_group("a part first", "anti-affinity")
+    wishes = flavor(min_leaves="2", group_size="6")
+    hosts = list(cloud.hosts_of(boot(wishes, count=2, group=group)).values())
+    assert len(leaves(hosts)) == 2
+    hosts += cloud.hosts_of(boot(wishes, count=4, group=group)).values()
+    assert (len(set(hosts)), len(leaves(hosts))) == (6, 2)
+
+
+@through_nova
+def test_a_group_is_refused_where_the_cloud_has_fewer_leaves(cloud, boot, flavor):
+    group = cloud.server_group("seven leaves", "soft-anti-affinity")
+    message = fault_of(cloud, boot(flavor(min_leaves="7"), count=7, group=group))
+    assert "group of 7 needs at least 7 leaf switches: largest gang that fits" in message
+    assert "6" in message
+
+
+@on_host_states
+@pytest.mark.parametrize("claims", [False, True], ids=["without gang claims", "with gang claims"])
+def test_a_later_vm_is_offered_no_leaf_of_its_group_while_leaves_are_missing(group, claims):
+    CONF.set_override("gang_claims", claims, "hpc_sched")
+    group(left=3, queue=queue_of(3))
+    request = spec(count=3, extra_specs=wishing(min_leaves=2))
+    states = run(states_of(), request, HPCGroupFilter())
+    assert len(states) == len(EIGHT_LEAVES.hosts)
+    on_one_leaf = [state for state in states if EIGHT_LEAVES.leaf_of(state.host) == "leaf1"]
+    for number, state in enumerate(on_one_leaf[:2]):
+        # As Nova does where others took every other host meanwhile.
+        request.instance_uuid = queue_of(3)[number]
+        run(states, request, HPCGroupFilter(), index=number)
+        state.consume_from_request(request)
+    request.instance_uuid = queue_of(3)[2]
+    left = names(run(states, request, HPCGroupFilter(), index=2))
+    assert left == {host for host in EIGHT_LEAVES.hosts if EIGHT_LEAVES.leaf_of(host) != "leaf1"}
+
+
+@on_host_states
+def test_a_moving_vm_of_a_group_on_the_fewest_leaves_goes_to_a_leaf_without_members(group):
+    group({"n01": 1, "n05": 1}, left=1, is_move=True)
+    request = spec(extra_specs=wishing(min_leaves=3))
+    left = names(run(states_of(), request, HPCGroupFilter()))
+    assert left == set(EIGHT_LEAVES.hosts) - {f"n{number:02}" for number in range(1, 9)}
+
+
+@on_host_states
+@pytest.mark.parametrize(
+    ("wishes", "text"),
+    [
+        (
+            {"min_leaves": 3, "max_leaves": 2},
+            "hpc:min_leaves=3 and hpc:max_leaves=2 contradict each other",
+        ),
+        (
+            {"min_leaves": 3, "group_size": 2},
+            "hpc:min_leaves=3 and hpc:group_size=2 contradict each other",
+        ),
+        (
+            {"min_leaves": 2, "require": "leaf"},
+            "group of 2 needs one leaf and at least 2 leaf switches",
+        ),
+        ({"min_leaves": 0}, "hpc:min_leaves='0': expected a whole number from 1 to 999999"),
+        ({"min_leave": 2}, "unknown extra spec hpc:min_leave; did you mean hpc:min_leaves?"),
+    ],
+)
+def test_a_group_whose_wishes_exclude_each_other_is_refused(group, wishes, text):
+    group(left=2, queue=queue_of(2))
+    assert text in why_refused(states_of(), spec(count=2, extra_specs=wishing(**wishes)))
+
+
+@on_host_states
+def test_members_on_fewer_leaves_refuse_nothing_by_themselves(group):
+    group({"n01": 4}, left=2, queue=queue_of(2))
+    request = spec(count=2, extra_specs=wishing(min_leaves=2))
+    assert len(run(states_of(), request, HPCGroupFilter())) == len(EIGHT_LEAVES.hosts)
