@@ -15,8 +15,8 @@ class HPCRackCapacityFilter(GroupFilter):
 
     Nova filters and weighs the kept hosts again for every further VM, which is fast for few
     hosts. Spares are for lost claims: places for the whole group once more, and hosts for all
-    retries. They keep ``hpc:require``, ``hpc:max_leaves`` and ``hpc:min_leaves``. A group without
-    a plan is refused if it has these constraints, else it keeps all hosts.
+    retries. They keep the group's constraints on its place. A group without a plan is refused if
+    it has any, else it keeps all hosts.
 
     It runs again after every 64 VMs of a request, and removes spare leaves that are not needed
     any more, unless a VM was placed elsewhere than planned. It then keeps a spare place, on a

@@ -348,12 +348,11 @@ class PlacementSession:
         Keeps the claims on hosts that are still candidates; arranges the allocation candidates.
         """
         served = self.served
+        if served is None:
+            return call.states
+        is_spread = served.group.inputs.first.constraints.bounds.least_leaves > 0
         # To look at the claims of all hosts takes a while, and most hosts have one candidate.
-        if served is None or not (
-            served.group.inputs.rooms.candidates.differ
-            or served.claims.gang
-            or served.group.inputs.first.constraints.bounds.least_leaves
-        ):
+        if not (is_spread or served.group.inputs.rooms.candidates.differ or served.claims.gang):
             return call.states
         if (served := self._read(call)) is None:
             return call.states
@@ -366,6 +365,7 @@ class PlacementSession:
             answer = checks.plan_of_candidates(group)
             self._rounds(served, gang_claiming.reclaim(served.claims, answer))
         self._enter(Phase.ANSWERED)
-        kept = passing.passing_next(group)
-        served.arrange(kept)
-        return call.states if len(kept) == len(positions) else served.states(kept)
+        if is_spread:
+            positions = passing.passing_next(group)
+        served.arrange(positions)
+        return served.states(positions) if is_spread else call.states

@@ -141,7 +141,7 @@ class GroupWeigher(weights.BaseHostWeigher):
 
     def _order(self, group: GroupPlacement, request: GroupRequest) -> Array:
         """Return all hosts of the topology, best one for the next VM first. Shape (hosts,)."""
-        answer = group.decide(request)
+        answer = group.answer(request)
         return group.decisions.host_order(request, answer, group.event.slot)
 
 

@@ -172,7 +172,7 @@ def test_a_plan_of_the_last_look_is_claimed_like_any_other(group, monkeypatch):
     monkeypatch.setattr(group_members, "read", lambda *_: next(reads))
     monkeypatch.setattr(state.group.inputs.rooms, "refresh", lambda *_: True)
     monkeypatch.setattr(claim_conflict, "FIRST_PAUSE", 0.0)
-    first = state.group.decide(state.group.request())
+    first = state.group.answer(state.group.request())
     assert isinstance(first, Rejection)
     assert first.conflict
     answer = claim_rounds(request, state, first)
@@ -212,7 +212,7 @@ def claim(group, monkeypatch) -> Callable[..., tuple[ServedGroup, Plan | Rejecti
         monkeypatch.setattr(group_members, "read", lambda *_: next(looks))
         monkeypatch.setattr(state.group.inputs.rooms, "refresh", lambda *_: has_room)
         monkeypatch.setattr(claim_conflict, "FIRST_PAUSE", 0.0)
-        first = state.group.decide(state.group.request())
+        first = state.group.answer(state.group.request())
         return state, claim_rounds(request, state, first)
 
     return claim_
@@ -231,7 +231,7 @@ def test_the_plan_that_is_logged_is_the_one_that_is_claimed(claim):
     assert isinstance(answer, Plan)
     assert claimed_host(state) in hosts_below("leaf1")
     assert dict(answer.hosts) == {claimed_host(state): 1}
-    assert state.group.decide(state.group.request()) is answer
+    assert state.group.answer(state.group.request()) is answer
 
 
 def test_a_request_that_waited_for_its_turn_is_planned_beside_what_the_others_claimed(

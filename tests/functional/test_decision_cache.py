@@ -44,17 +44,17 @@ def hosts_of(answer: object) -> dict[str, int]:
 
 def test_the_rest_of_a_plan_is_kept_while_vms_take_its_places():
     cache = Decisions()
-    assert hosts_of(cache.decide(request(3, ROOM, {}))) == {"a": 1, "b": 1, "c": 1}
+    assert hosts_of(cache.current(request(3, ROOM, {}))) == {"a": 1, "b": 1, "c": 1}
     rest = request(2, ROOM | {"a": 0}, {"a": 1})
-    assert hosts_of(cache.decide(rest, placed=1)) == {"b": 1, "c": 1}
+    assert hosts_of(cache.current(rest, placed=1)) == {"b": 1, "c": 1}
     assert not cache.revised
 
 
 def test_a_planned_host_that_has_lost_its_room_is_planned_without():
     cache = Decisions()
-    assert hosts_of(cache.decide(request(3, ROOM, {}))) == {"a": 1, "b": 1, "c": 1}
+    assert hosts_of(cache.current(request(3, ROOM, {}))) == {"a": 1, "b": 1, "c": 1}
     rest = request(2, ROOM | {"a": 0, "c": 0}, {"a": 1})
-    found = hosts_of(cache.decide(rest, placed=1))
+    found = hosts_of(cache.current(rest, placed=1))
     assert sum(found.values()) == 2
     assert found.keys() < {"b", "d", "e"}
     assert cache.revised
@@ -63,8 +63,8 @@ def test_a_planned_host_that_has_lost_its_room_is_planned_without():
 def test_a_rest_that_is_not_of_a_wanted_size_is_planned_anew():
     """A VM was placed, and another one of the group has come meanwhile."""
     cache = Decisions()
-    assert hosts_of(cache.decide(request(2, ROOM, {}))).keys() < {*"abcde"}
+    assert hosts_of(cache.current(request(2, ROOM, {}))).keys() < {*"abcde"}
     [first, _] = cache.answer.places
     rest = request(2, ROOM | {first: 0}, {first: 1})
-    assert sum(hosts_of(cache.decide(rest, placed=1)).values()) == 2
+    assert sum(hosts_of(cache.current(rest, placed=1)).values()) == 2
     assert cache.revised

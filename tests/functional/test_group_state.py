@@ -108,7 +108,7 @@ def test_one_orphan_does_not_keep_a_group_of_three_from_the_leaf_that_it_prefers
 def refusal(state: ServedGroup, states: States) -> tuple[str, str]:
     """Return what operator and tenant read of a group that has no plan."""
     request = state.group.request(state.positions(states))
-    answer = state.group.decide(request)
+    answer = state.group.answer(request)
     assert isinstance(answer, Rejection)
     found = request.refusal(answer)
     return found.operator, found.tenant
@@ -142,7 +142,7 @@ def test_hard_affinity_is_no_reason_where_one_host_holds_the_group(group):
     states = states_of("leaf1")
     state = state_of(states, count=5, vcpus=4, group_policy="affinity")
     request = state.group.request(state.positions(states))
-    answer = state.group.decide(request)
+    answer = state.group.answer(request)
     assert isinstance(answer, Rejection)
     found = request.refusal(replace(answer, count=4))
     assert "affinity" not in found.operator + found.tenant

@@ -77,7 +77,7 @@ def test_the_planners_input_adds_little_to_a_record(monkeypatch, tmp_path: Path,
         wishes = wishing(app_class="sync", require="pod")
         request = spec(count=64, vcpus=vcpus, group_policy="anti-affinity", extra_specs=wishes)
         state = served(request, states)
-        made = decision_record._logged(state.group, state.group.decide(state.group.request()))
+        made = decision_record._logged(state.group, state.group.answer(state.group.request()))
         assert isinstance(made, LoggedPlan)
         calls, length = written(state, made)
         with monkeypatch.context() as patch:

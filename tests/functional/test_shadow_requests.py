@@ -277,9 +277,9 @@ def test_further_vms_and_filters_are_not_planned_again(group, log, monkeypatch):
     queue, states = queue_of(3), states_of()
     group(queue=queue, left=3)
     decided: list[object] = []
-    decide: Callable[..., object] = GroupPlacement.decide
+    answer: Callable[..., object] = GroupPlacement.answer
     monkeypatch.setattr(
-        GroupPlacement, "decide", lambda *a, **k: decided.append(1) or decide(*a, **k)
+        GroupPlacement, "answer", lambda *a, **k: decided.append(1) or answer(*a, **k)
     )
     request = spec(count=3, uuid=queue[0])
     run(states, request, *(made() for made in FILTERS))

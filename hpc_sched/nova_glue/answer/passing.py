@@ -42,8 +42,6 @@ def passing_next(group: GroupPlacement) -> Array:
     Each other bound is kept by any of the hosts that the first VM was given.
     """
     positions = group.event.candidates
-    if not group.inputs.first.constraints.bounds.least_leaves:
-        return positions
     kept: Array = positions[group.request(positions).permitted_next()[positions]]
     lost = len(positions) - len(kept)
     group.removed.count("under a leaf that the group uses", lost, bounds_plan=False)

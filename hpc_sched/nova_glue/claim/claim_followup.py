@@ -109,13 +109,13 @@ def _is_done(one: _Followed) -> bool:
         return False
     one.clean_at, one.pause = now + one.pause, min(2 * one.pause, LONGEST_PAUSE)
     is_last = now - one.over_at >= LATE
-    unsettled = gang.clean(_is_deleted, is_last=is_last)
-    is_done = gang.is_clean or (is_last and not unsettled)
+    unanswered = gang.clean(_is_deleted, is_last=is_last)
+    is_done = gang.is_clean or (is_last and not unanswered)
     is_given_up = now - one.over_at >= 2 * LATE
     if is_given_up and not is_done:
         LOG.warning(
             "Allocations of instances %s may be left in Placement, which has not answered",
-            ", ".join(unsettled),
+            ", ".join(unanswered),
         )
     return is_done or is_given_up
 

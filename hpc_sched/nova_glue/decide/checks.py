@@ -30,20 +30,20 @@ def checked_plan(group: GroupPlacement) -> Plan | Rejection:
     """
     _check_values(group)
     request = group.request(group.event.candidates)
-    answer = group.decide(request)
+    answer = group.answer(request)
     if isinstance(answer, Rejection) and finds_more_room(group, request):
-        return group.decide(group.request(group.event.candidates))
+        return group.answer(group.request(group.event.candidates))
     return answer
 
 
 def plan_of_candidates(group: GroupPlacement) -> Plan | Rejection:
     """Return the decision on a group among the candidates of Nova's call."""
-    return group.decide(group.request(group.event.candidates))
+    return group.answer(group.request(group.event.candidates))
 
 
 def plan_anew(group: GroupPlacement) -> Plan | Rejection:
     """Return the decision on a group of which hosts or members were read again."""
-    return group.decide(group.request(group.event.candidates), anew=True)
+    return group.answer(group.request(group.event.candidates), anew=True)
 
 
 def plan_of_rest(group: GroupPlacement) -> Plan | Rejection | None:
@@ -57,7 +57,7 @@ def plan_of_rest(group: GroupPlacement) -> Plan | Rejection | None:
     is_bound = group.inputs.request.hpc_specs.constraints.bind_place
     if is_bound:
         check_members(group.inputs)
-    answer = group.decide(request)
+    answer = group.answer(request)
     if group.decisions.revised:
         return None
     if isinstance(answer, Rejection) and is_bound:

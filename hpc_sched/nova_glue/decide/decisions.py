@@ -42,7 +42,7 @@ class Decisions:
         self._problem: Problem | None = None  # that the answer is for
         self._sizes: tuple[int, ...] = ()
 
-    def decide(self, request: GroupRequest, *, placed: int = 0) -> Plan | Rejection:
+    def current(self, request: GroupRequest, *, placed: int = 0) -> Plan | Rejection:
         """Return the plan of a request, or a Rejection.
 
         :param placed: number of VMs that the request has placed

@@ -107,7 +107,7 @@ class GroupPlacement:
         candidates[positions] = True
         return now.among(candidates)
 
-    def decide(self, request: GroupRequest, *, anew: bool = False) -> Plan | Rejection:
+    def answer(self, request: GroupRequest, *, anew: bool = False) -> Plan | Rejection:
         """Return the decision on the group: the rest of the last plan if that still holds.
 
         :param anew: whether the last plan is forgotten
@@ -116,11 +116,11 @@ class GroupPlacement:
             self.decisions.forget()
         rooms, number = self.inputs.rooms, self.event.number
         before = rooms.room
-        answer = self.decisions.decide(request, placed=number)
+        answer = self.decisions.current(request, placed=number)
         if (rooms.room > before).any():
             room = np.where(request.room > 0, self.request().room, 0)
             self.decisions.forget()
-            answer = self.decisions.decide(replace(request, room=room), placed=number)
+            answer = self.decisions.current(replace(request, room=room), placed=number)
         return answer
 
 

@@ -64,4 +64,4 @@ def _choice(
         processors=processors,
         homogeneous=group.inputs.homogeneous,
     )
-    return choose_processor(request, group.decide, lambda plan: plan.count)
+    return choose_processor(request, group.answer, lambda plan: plan.count)

@@ -38,7 +38,7 @@ def log_refusal(record: RequestRecord, among: Array, why: str) -> None:
     """
     group = record.claims.group
     try:
-        answer = group.decide(group.request(among))
+        answer = group.answer(group.request(among))
     except Exception:
         LOG.exception("The plan of a request that is refused (%s) cannot be logged", why)
         return

@@ -151,7 +151,7 @@ class GangClaim:
     def release(self) -> None:
         """Remove the claims of all instances that Nova has not claimed.
 
-        If the answer is lost they count as held: a claim or a fence then settles what they have.
+        If the answer is lost they count as held: a claim or a fence then shows what they have.
         """
         with self.lock:
             held = self.ledger.held
