@@ -1,0 +1,76 @@
+"""Bounds at least, for VMs that Nova places one by one on hosts that the filters keep."""
+
+import random
+
+import numpy as np
+
+from hpc_sched.core.constraints import Constraints
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.problem import tie_order
+from hpc_sched.core.plan.result import Plan
+from tests.unit import fabrics, small_cases
+
+
+def request_of(case: fabrics.Case, *, left: int) -> GroupRequest:
+    """Return the group of a case, of which one request creates some VMs."""
+    topology = case.fabric
+    counts = [
+        {**dict.fromkeys(topology.hosts, 0), **found} for found in (case.capacity, case.members)
+    ]
+    room, members = (np.array([found[host] for host in topology.hosts]) for found in counts)
+    return GroupRequest(
+        topology=topology,
+        tie=tie_order(topology, case.group_id),
+        host_index=None,
+        room=room,
+        members=members,
+        left=left,
+        awaiting=case.count,
+        constraints=Constraints(
+            require=case.require, max_leaves=case.max_leaves, min_leaves=case.min_leaves
+        ),
+        pack_hosts=case.pack_hosts,
+    )
+
+
+def leaves_with(request: GroupRequest) -> int:
+    return len(np.unique(request.topology.leaf_index[request.members > 0]))
+
+
+def test_vms_on_any_hosts_that_pass_keep_the_bound_and_never_run_out_of_hosts():
+    walked = 0
+    for seed in range(600):
+        case, dice = small_cases.random_case(seed), random.Random(seed)
+        request = request_of(case, left=case.count)
+        plan = request.decide()
+        if not case.min_leaves or not isinstance(plan, Plan):
+            continue
+        needed = min(case.min_leaves, leaves_with(request) + case.count)
+        kept = request.permitted(plan)
+        while request.left:
+            kept &= request.permitted_next()
+            hosts = np.flatnonzero(kept & (request.room > 0)).tolist()
+            assert hosts, f"seed {seed}: no host for {request.left} VMs"
+            request = request.after(np.bincount([dice.choice(hosts)], minlength=len(kept)))
+        assert leaves_with(request) >= needed, f"seed {seed}"
+        walked += 1
+    assert walked > 100
+
+
+def test_the_first_slots_of_a_plan_for_more_vms_than_the_request_has_keep_the_bound():
+    spread = 0
+    for seed in range(400):
+        case = small_cases.random_case(seed)
+        before = request_of(case, left=1)
+        plan = before.decide()
+        if not case.min_leaves or not isinstance(plan, Plan):
+            continue
+        request, host = before, before.topology.index_of
+        for number, place in enumerate(plan.places, 1):
+            request = request.after(np.bincount([host(place)], minlength=len(request.room)))
+            missing = max(case.min_leaves - leaves_with(before), 0)
+            assert leaves_with(request) - leaves_with(before) >= min(number, missing), (
+                f"seed {seed}"
+            )
+        spread += plan.count > 1
+    assert spread > 60
