@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import compress
 
 from hpc_sched import exceptions
-from hpc_sched.filters.base import GroupFilter
+from hpc_sched.filters.group_filter import GroupFilter
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.session import Call, PlacementSession, States
 

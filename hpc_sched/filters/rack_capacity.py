@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpc_sched.filters.base import GroupFilter
+from hpc_sched.filters.group_filter import GroupFilter
 from hpc_sched.nova_glue.answer.spares import VMS_A_RUN
 from hpc_sched.nova_glue.session import Call, PlacementSession, States
 

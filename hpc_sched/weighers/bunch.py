@@ -8,7 +8,7 @@ from hpc_sched.core.classic import listing_1
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.nova_glue.answer import ranks
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
-from hpc_sched.weighers.base import TopologyWeigher
+from hpc_sched.weighers.group_weigher import TopologyWeigher
 
 CONF = nova.conf.CONF
 

@@ -3,7 +3,7 @@
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
-from hpc_sched.weighers.base import TopologyWeigher
+from hpc_sched.weighers.group_weigher import TopologyWeigher
 
 
 class HopByteWeigher(TopologyWeigher):

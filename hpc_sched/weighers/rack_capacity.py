@@ -7,7 +7,7 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.classic.build_plan import build_plan
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
-from hpc_sched.weighers.base import TopologyWeigher
+from hpc_sched.weighers.group_weigher import TopologyWeigher
 
 CONF = nova.conf.CONF
 

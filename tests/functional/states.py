@@ -18,8 +18,8 @@ from oslo_utils.fixture import uuidsentinel as uuids
 from hpc_sched import conf
 from hpc_sched.core.decision_entry import LANDED
 from hpc_sched.core.sharing.cache_interference import Application
-from hpc_sched.filters.base import GroupFilter
 from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.filters.group_filter import GroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import served_requests

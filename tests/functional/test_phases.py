@@ -18,9 +18,9 @@ import nova.conf
 import pytest
 from nova import objects
 
-from hpc_sched.filters.base import GroupFilter
 from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
 from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.filters.group_filter import GroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter

@@ -8,8 +8,8 @@ from nova import objects
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.filters import rack_capacity
-from hpc_sched.filters.base import GroupFilter
 from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.filters.group_filter import GroupFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue.answer import spares
 from hpc_sched.nova_glue.io import allocations

@@ -18,7 +18,7 @@ from hpc_sched.enabled_plugins import ALL_WEIGHERS, DEDICATED_FILTER, INTERFEREN
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.status.finding import NO_COMMENTS, failure, good, has_comment, loaded, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
-from hpc_sched.weighers.base import GroupWeigher, TopologyWeigher
+from hpc_sched.weighers.group_weigher import GroupWeigher, TopologyWeigher
 from hpc_sched.weighers.mdobp import MDOBPWeigher
 
 CONF = nova.conf.CONF
