@@ -31,9 +31,9 @@ def install(path: Path) -> None:
     """Measure all calls of Nova to filters and weighers."""
     # The modules of the plugin need the classes of Nova's objects.
     scheduler_process.objects.register_all()
-    from hpc_sched.filters import base as filters_base
+    from hpc_sched.filters.group_filter import GroupFilter
     from hpc_sched.nova_glue.record import decision_record
-    from hpc_sched.weighers import base as weighers_base
+    from hpc_sched.weighers.group_weigher import GroupWeigher
 
     measured, lock = _Measured(), threading.Lock()
 
@@ -66,8 +66,8 @@ def install(path: Path) -> None:
         real_append(log, entry)
 
     decision_record.append = append
-    filters_base.GroupFilter.filter_all = timed(filters_base.GroupFilter.filter_all)
-    weighers_base.GroupWeigher.weigh_objects = timed(weighers_base.GroupWeigher.weigh_objects)
+    GroupFilter.filter_all = timed(GroupFilter.filter_all)
+    GroupWeigher.weigh_objects = timed(GroupWeigher.weigh_objects)
 
 
 def main() -> None:
