@@ -9,7 +9,9 @@ ROOT = Path(__file__).resolve().parents[1]
 GLUE = ROOT / "hpc_sched" / "nova_glue"
 PHASES = ("read", "decide", "claim", "answer", "record")
 # The session takes a request through the phases.
-SESSIONS = [GLUE / f"{name}session.py" for name in ("", "active_", "shadow_")]
+SESSIONS = [GLUE / f"{name}session.py" for name in ("", "active_", "shadow_")] + [
+    GLUE / "phases.py"
+]
 MODULES = [*(path for phase in PHASES for path in sorted((GLUE / phase).rglob("*.py"))), *SESSIONS]
 
 # The most members of a stateful class that others use, and lines of a function.

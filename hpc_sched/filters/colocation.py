@@ -6,8 +6,9 @@ from itertools import compress
 
 from hpc_sched import exceptions
 from hpc_sched.filters.group_filter import GroupFilter
+from hpc_sched.nova_glue.phases import Call, States
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.session import Call, PlacementSession, States
+from hpc_sched.nova_glue.session import PlacementSession
 
 
 class ColocationFilter(GroupFilter):

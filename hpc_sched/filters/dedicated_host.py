@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hpc_sched import exceptions
 from hpc_sched.filters.colocation import ColocationFilter
+from hpc_sched.nova_glue.phases import Call, States
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.session import Call, PlacementSession, States
+from hpc_sched.nova_glue.session import PlacementSession
 
 
 class HPCDedicatedHostFilter(ColocationFilter):

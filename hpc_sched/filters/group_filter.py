@@ -10,7 +10,8 @@ from nova.scheduler import filters, host_manager
 from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.nova_glue.io import loaded_topology
-from hpc_sched.nova_glue.session import Call, PlacementSession, States
+from hpc_sched.nova_glue.phases import Call, States
+from hpc_sched.nova_glue.session import PlacementSession
 
 
 class GroupFilter(filters.BaseHostFilter):

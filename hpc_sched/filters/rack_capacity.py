@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hpc_sched.filters.group_filter import GroupFilter
 from hpc_sched.nova_glue.answer.spares import VMS_A_RUN
-from hpc_sched.nova_glue.session import Call, PlacementSession, States
+from hpc_sched.nova_glue.phases import Call, States
+from hpc_sched.nova_glue.session import PlacementSession
 
 
 class HPCRackCapacityFilter(GroupFilter):

@@ -14,9 +14,10 @@ from hpc_sched import exceptions
 from hpc_sched.nova_glue import configured_plugins, failures
 from hpc_sched.nova_glue.decide import checks
 from hpc_sched.nova_glue.io import databases, request_deadline
+from hpc_sched.nova_glue.phases import Call, Phase, States
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.record import decision_record, request_record
-from hpc_sched.nova_glue.session import Call, Phase, PlacementSession, Plugin, States, Weigher
+from hpc_sched.nova_glue.session import PlacementSession, Plugin, Weigher
 
 LOG = logging.getLogger(__name__)
 

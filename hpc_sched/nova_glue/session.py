@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -13,8 +11,6 @@ import nova.conf
 from nova import objects
 from nova.scheduler import host_manager, weights
 
-from hpc_sched import clock
-from hpc_sched.core.arrays import Array
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue.answer import passing, spares
@@ -25,6 +21,7 @@ from hpc_sched.nova_glue.decide import checks, processor_type
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.decide.unplanned_request import UnplannedRequest
 from hpc_sched.nova_glue.io import loaded_topology, request_deadline
+from hpc_sched.nova_glue.phases import TRANSITIONS, Call, Phase, ServedGroup, States
 from hpc_sched.nova_glue.read import inputs, request_spec
 from hpc_sched.nova_glue.read.instances import colocated_instances
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
@@ -35,18 +32,6 @@ from hpc_sched.nova_glue.record import request_record
 from hpc_sched.nova_glue.record.request_record import RequestRecord
 
 CONF = nova.conf.CONF
-
-States = list[host_manager.HostState]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Call:
-    """A call of Nova."""
-
-    plugin: str  # class of the filter or weigher
-    spec: objects.RequestSpec
-    states: States
-    began: float = field(default_factory=lambda: clock.current.monotonic())
 
 
 class Plugin(Protocol):
@@ -79,50 +64,6 @@ class Weigher(Protocol):
         self, session: PlacementSession, call: Call, weighed: Sequence[weights.WeighedHost]
     ) -> list[float]:
         """Return the weights for a VM without a group, or of class ``none``; [] for none."""
-
-
-class Phase(enum.Enum):
-    """Where a request is on its way."""
-
-    NEW = "new"
-    READ = "read"
-    DECIDED = "decided"
-    CLAIMED = "claimed"
-    ANSWERED = "answered"
-    RECORDED = "recorded"
-
-
-# Phase to those that may follow it within a call of Nova. A call begins with READ.
-TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
-    Phase.NEW: frozenset({Phase.READ}),
-    Phase.READ: frozenset({Phase.DECIDED, Phase.ANSWERED, Phase.RECORDED}),
-    Phase.DECIDED: frozenset({Phase.CLAIMED, Phase.ANSWERED, Phase.RECORDED}),
-    Phase.CLAIMED: frozenset({Phase.READ, Phase.ANSWERED, Phase.RECORDED}),
-    Phase.ANSWERED: frozenset({Phase.RECORDED}),
-    Phase.RECORDED: frozenset(),
-}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ServedGroup:
-    """The group of a request, with what each phase keeps of it."""
-
-    group: GroupPlacement
-    claims: RequestClaims
-    order: CandidateOrder
-    record: RequestRecord
-
-    def arrange(self, positions: Array) -> None:
-        """Put first the allocation candidate that the next VM shall claim on each host."""
-        self.order.arrange(self.group.event.instance, positions, self.claims.place)
-
-    def positions(self, states: States) -> Array:
-        """Return the positions of HostStates."""
-        return self.group.nova.hosts.positions(states)
-
-    def states(self, positions: Array) -> States:
-        """Return HostStates by their positions."""
-        return [self.group.inputs.states[i] for i in positions.tolist()]
 
 
 class PlacementSession:

@@ -21,18 +21,12 @@ from hpc_sched.enabled_plugins import FILTER_ORDER
 from hpc_sched.nova_glue import configured_plugins, failures
 from hpc_sched.nova_glue.decide import checks
 from hpc_sched.nova_glue.io import databases, loaded_topology, request_deadline
+from hpc_sched.nova_glue.phases import Call, ServedGroup, States
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.nova_claims import ClaimObserver
 from hpc_sched.nova_glue.record import decision_record, landed_record, request_record
 from hpc_sched.nova_glue.record.followed_request import LoggedDecision, Subject
-from hpc_sched.nova_glue.session import (
-    Call,
-    PlacementSession,
-    Plugin,
-    ServedGroup,
-    States,
-    Weigher,
-)
+from hpc_sched.nova_glue.session import PlacementSession, Plugin, Weigher
 
 CONF = nova.conf.CONF
 

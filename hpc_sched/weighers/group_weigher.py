@@ -19,7 +19,8 @@ from hpc_sched.nova_glue.answer import ranks
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.nova_glue.io import loaded_topology
-from hpc_sched.nova_glue.session import Call, PlacementSession
+from hpc_sched.nova_glue.phases import Call
+from hpc_sched.nova_glue.session import PlacementSession
 
 CONF = nova.conf.CONF
 

@@ -11,8 +11,9 @@ from hpc_sched.core.sharing import mdobp
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.answer import ranks
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
+from hpc_sched.nova_glue.phases import Call
 from hpc_sched.nova_glue.read.room import cache_limits
-from hpc_sched.nova_glue.session import Call, PlacementSession
+from hpc_sched.nova_glue.session import PlacementSession
 from hpc_sched.weighers.group_weigher import GroupWeigher
 
 # Weights are not normalised. With the default multiplier of 180 a step is 9, more than the sum

@@ -26,11 +26,11 @@ from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.claim import claim_followup
 from hpc_sched.nova_glue.io import allocations, loaded_topology, placement
 from hpc_sched.nova_glue.io.allocations import Answer, Written
+from hpc_sched.nova_glue.phases import Call, ServedGroup
 from hpc_sched.nova_glue.read.instances import colocated_instances, group_members, request_instances
 from hpc_sched.nova_glue.read.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.record import landed_record
-from hpc_sched.nova_glue.session import Call, ServedGroup
 
 CONF = nova.conf.CONF
 

@@ -25,10 +25,10 @@ from hpc_sched.nova_glue.claim.transaction.ledger import Holding
 from hpc_sched.nova_glue.decide import checks
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Owner, Written
+from hpc_sched.nova_glue.phases import Phase, ServedGroup
 from hpc_sched.nova_glue.read.instances import group_members, request_instances
 from hpc_sched.nova_glue.read.instances.group_members import GroupMembership
 from hpc_sched.nova_glue.read.room.allocation_candidates import ClaimedPlace
-from hpc_sched.nova_glue.session import Phase, ServedGroup
 from tests.functional.pods import hosts_below, names, states_of
 from tests.functional.states import States, claims_succeed, offered, run, served, spec, wishing
 

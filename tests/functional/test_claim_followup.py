@@ -10,8 +10,8 @@ from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.claim import claim_followup
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Owner, Written
+from hpc_sched.nova_glue.phases import ServedGroup
 from hpc_sched.nova_glue.read.room.allocation_candidates import ClaimedPlace
-from hpc_sched.nova_glue.session import ServedGroup
 from tests.functional.pods import states_of
 from tests.functional.states import served, spec
 

@@ -7,7 +7,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue.session import ServedGroup
+from hpc_sched.nova_glue.phases import ServedGroup
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import hosts_below, states_of
 from tests.functional.states import (

@@ -17,8 +17,8 @@ import nova.conf
 import pytest
 
 from hpc_sched.core.decision_entry import LoggedPlan
+from hpc_sched.nova_glue.phases import ServedGroup
 from hpc_sched.nova_glue.record import decision_record, logged_input
-from hpc_sched.nova_glue.session import ServedGroup
 from tests.counted_calls import calls_of
 from tests.functional.states import (
     configured,

@@ -30,9 +30,9 @@ from hpc_sched.nova_glue import (
     claim,
     decide,
     nova_release,
+    phases,
     record,
     served_requests,
-    session,
     shadow_session,
 )
 from hpc_sched.nova_glue.claim import claim_followup
@@ -73,8 +73,8 @@ OF_REQUESTS: frozenset[type] = frozenset(
         *_classes_of(record),
         active_session.ActiveSession,
         shadow_session.ShadowSession,
-        session.Call,
-        session.ServedGroup,
+        phases.Call,
+        phases.ServedGroup,
         gang_claim.GangClaim,
         inputs.Inputs,
         nova_claims.Event,

@@ -1,0 +1,73 @@
+"""The phases of a request, and what a call of Nova brings and each phase keeps."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nova import objects
+from nova.scheduler import host_manager
+
+from hpc_sched import clock
+from hpc_sched.core.arrays import Array
+from hpc_sched.nova_glue.claim.request_claims import RequestClaims
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
+from hpc_sched.nova_glue.read.room.candidate_order import CandidateOrder
+from hpc_sched.nova_glue.record.request_record import RequestRecord
+
+States = list[host_manager.HostState]
+
+
+class Phase(enum.Enum):
+    """Where a request is on its way."""
+
+    NEW = "new"
+    READ = "read"
+    DECIDED = "decided"
+    CLAIMED = "claimed"
+    ANSWERED = "answered"
+    RECORDED = "recorded"
+
+
+# Phase to those that may follow it within a call of Nova. A call begins with READ.
+TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
+    Phase.NEW: frozenset({Phase.READ}),
+    Phase.READ: frozenset({Phase.DECIDED, Phase.ANSWERED, Phase.RECORDED}),
+    Phase.DECIDED: frozenset({Phase.CLAIMED, Phase.ANSWERED, Phase.RECORDED}),
+    Phase.CLAIMED: frozenset({Phase.READ, Phase.ANSWERED, Phase.RECORDED}),
+    Phase.ANSWERED: frozenset({Phase.RECORDED}),
+    Phase.RECORDED: frozenset(),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A call of Nova."""
+
+    plugin: str  # class of the filter or weigher
+    spec: objects.RequestSpec
+    states: States
+    began: float = field(default_factory=lambda: clock.current.monotonic())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ServedGroup:
+    """The group of a request, with what each phase keeps of it."""
+
+    group: GroupPlacement
+    claims: RequestClaims
+    order: CandidateOrder
+    record: RequestRecord
+
+    def arrange(self, positions: Array) -> None:
+        """Put first the allocation candidate that the next VM shall claim on each host."""
+        self.order.arrange(self.group.event.instance, positions, self.claims.place)
+
+    def positions(self, states: States) -> Array:
+        """Return the positions of HostStates."""
+        return self.group.nova.hosts.positions(states)
+
+    def states(self, positions: Array) -> States:
+        """Return HostStates by their positions."""
+        return [self.group.inputs.states[i] for i in positions.tolist()]
