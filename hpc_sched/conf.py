@@ -7,7 +7,8 @@ from typing import Any
 from oslo_config import cfg, types
 
 from hpc_sched import exceptions
-from hpc_sched.configuration import config_files, topology_options
+from hpc_sched.configuration import topology_options
+from hpc_sched.configuration.option_value import value_of
 from hpc_sched.core.decision_entry import ACTIVE, SHADOW
 from hpc_sched.core.processors import processor_speeds as speeds
 
@@ -409,7 +410,7 @@ def errors(conf: cfg.ConfigOpts) -> Iterator[ValueError]:
     """Yield the errors in the options, one for each wrong option."""
     for opt in OPTS:
         try:
-            check_value(opt, config_files.value_of(conf, opt.dest))
+            check_value(opt, value_of(conf, opt.dest))
         except ValueError as error:
             yield error
     try:

@@ -11,6 +11,7 @@ from oslo_config import cfg
 from hpc_sched import conf, exceptions
 from hpc_sched.cli import main
 from hpc_sched.configuration import config_files
+from hpc_sched.configuration.option_value import value_of
 from hpc_sched.snapshot.source import snapshot_file
 from tests.snapshots import FABRIC, flavor, group, saved, server
 
@@ -287,7 +288,7 @@ def test_the_file_whose_value_counts_is_named_in_any_order_of_files_and_folders(
     conf.register_opts(options)
     config_files.parse(options, arguments, project="nova")
     with pytest.raises(exceptions.ConfigError, match=f"^{wrong}: "):
-        config_files.value_of(options, "cell_timeout")
+        value_of(options, "cell_timeout")
     named = [argument.partition("=")[2].replace("~", "home") for argument in arguments]
     expected = [name if name.endswith(".conf") else f"{name}/1.conf" for name in named]
     assert config_files.paths_read(options)[-len(expected) :] == expected

@@ -93,29 +93,21 @@ def _files_of(folder: str) -> list[str]:
     return sorted(glob.glob(os.path.join(os.path.expanduser(folder), "*.conf")))
 
 
-def value_of(
-    conf: cfg.ConfigOpts, name: str, section: str = "hpc_sched", *, is_secret: bool = False
-) -> Any:
-    """Return the value of an option.
-
-    :param is_secret: whether the error must not have parts of the value
-    :raises exceptions.ConfigError: naming file, section and option
-    """
-    try:
-        return conf[section][name]
-    except (cfg.Error, ValueError) as error:
-        # oslo.config's name of the environment variable that counts before all files.
-        variable = f"OS_{section}__{name}".upper()
-        places = [variable] if variable in os.environ else _paths_that_set(conf, name, section)
-        place = "".join(f"{place}: " for place in places[-1:])
-        # Its text begins with what is said here.
-        is_worded = isinstance(error, cfg.ConfigSourceValueError)
-        why = str(error.__context__ if is_worded else error)
-        if is_secret:
-            # It has what follows the $, which may be half a password.
-            why = f"{type(error).__name__}. A $ in a password is written $$"
-        text = f"{place}[{section}] {name} is not valid: {why}"
-        raise exceptions.ConfigError(text) from error
+def invalid(
+    conf: cfg.ConfigOpts, name: str, section: str, error: Exception, *, is_secret: bool
+) -> exceptions.ConfigError:
+    """Return the error of an option that cannot be read, see ``option_value.value_of``."""
+    # oslo.config's name of the environment variable that counts before all files.
+    variable = f"OS_{section}__{name}".upper()
+    places = [variable] if variable in os.environ else _paths_that_set(conf, name, section)
+    place = "".join(f"{place}: " for place in places[-1:])
+    # Its text begins with what is said here.
+    is_worded = isinstance(error, cfg.ConfigSourceValueError)
+    why = str(error.__context__ if is_worded else error)
+    if is_secret:
+        # It has what follows the $, which may be half a password.
+        why = f"{type(error).__name__}. A $ in a password is written $$"
+    return exceptions.ConfigError(f"{place}[{section}] {name} is not valid: {why}")
 
 
 def _paths_that_set(conf: cfg.ConfigOpts, name: str, section: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 from oslo_config import cfg
 
 from hpc_sched import exceptions
-from hpc_sched.configuration import config_files
+from hpc_sched.configuration.option_value import value_of
 
 TOPOLOGY_RELOAD_INTERVAL = 60
 
@@ -164,7 +164,7 @@ def source(conf: cfg.ConfigOpts) -> tuple[str, dict[str, Any]]:
 
     :raises exceptions.ConfigError: for an option with a value that cannot be used
     """
-    value = functools.partial(config_files.value_of, conf)
+    value = functools.partial(value_of, conf)
     command = value("topology_command")
     options: dict[str, Any] = {
         "path": value("topology_file"),

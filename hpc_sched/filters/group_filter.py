@@ -8,8 +8,6 @@ from nova import objects
 from nova.scheduler import filters, host_manager
 
 from hpc_sched.nova_glue import served_requests
-from hpc_sched.nova_glue.exporter import worker
-from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.phases import Call, States
 from hpc_sched.nova_glue.session import PlacementSession
 
@@ -31,10 +29,9 @@ class GroupFilter(filters.BaseHostFilter):
     reports_refusals = False
 
     def __init__(self) -> None:
-        """Load the topology and begin to count; raises as :func:`loaded_topology.start` does."""
+        """Load what the plugin needs; raises as :func:`served_requests.start` does."""
         super().__init__()
-        loaded_topology.start()
-        worker.prepare(type(self).__name__)
+        served_requests.start(type(self).__name__)
 
     def host_passes(
         self, host_state: host_manager.HostState, filter_properties: objects.RequestSpec

@@ -22,9 +22,6 @@ SOURCES = (API_DATABASE, CELL, PLACEMENT, OTHER)
 SHUNNED_BY_NOVA = ("failed builds (BuildFailureWeigher)", "another cell (CrossCellWeigher)")
 HELD, NOT_HELD = "held", "not_held"
 
-# Seconds for which a gauge shows what requests have found last.
-RECENT = 3600.0
-
 # From a plan on a small cloud to planning_timeout, in seconds.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 

@@ -2,7 +2,7 @@
 
 from oslo_log import log as logging
 
-from hpc_sched.metrics import catalogue, counts
+from hpc_sched.nova_glue import request_metrics
 from hpc_sched.nova_glue.io import databases, request_deadline
 
 LOG = logging.getLogger(__name__)
@@ -25,4 +25,4 @@ def log(what: str, plugin: str) -> None:
     :param plugin: the filter or weigher in which it was caught
     """
     LOG.exception("%s", what)
-    counts.count(catalogue.ERRORS, plugin=plugin)
+    request_metrics.current.failed(plugin)

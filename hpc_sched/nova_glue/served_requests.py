@@ -10,10 +10,10 @@ import nova.conf
 from nova import objects
 
 from hpc_sched import conf
+from hpc_sched.nova_glue import optional_modules, request_metrics
 from hpc_sched.nova_glue.active_session import ActiveSession
-from hpc_sched.nova_glue.exporter import worker
+from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.session import PlacementSession
-from hpc_sched.nova_glue.shadow_session import ShadowSession
 
 CONF = nova.conf.CONF
 
@@ -33,16 +33,40 @@ class _Served(threading.local):
 _served = _Served()
 
 
+def start(plugin: str) -> None:
+    """Load the topology and what options turn on, and begin to count.
+
+    Raises as :func:`loaded_topology.start` does.
+
+    :param plugin: class of the filter or weigher
+    """
+    loaded_topology.start()
+    optional_modules.load()
+    if optional_modules.is_on("metrics_address") or request_metrics.is_counting():
+        from hpc_sched.nova_glue.exporter import worker
+
+        worker.prepare(plugin)
+
+
 def session_of(spec: objects.RequestSpec) -> PlacementSession:
     """Return the session of a request, which begins with its first call."""
     with _lock:
         found = _sessions.get(spec)
         if found is None:
-            worker.start()
-            found = ShadowSession() if conf.is_shadow(CONF) else ActiveSession()
+            request_metrics.current.begun()
+            found = _new_session()
             _sessions[spec] = found
             _end_before(found)
         return found
+
+
+def _new_session() -> PlacementSession:
+    if not conf.is_shadow(CONF):
+        return ActiveSession()
+    # Loaded by optional_modules.
+    from hpc_sched.nova_glue.shadow_session import ShadowSession
+
+    return ShadowSession()
 
 
 def _end_before(session: PlacementSession) -> None:

@@ -21,6 +21,7 @@ from hpc_sched.nova_glue.decide import checks, processor_type
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.decide.unplanned_request import UnplannedRequest
 from hpc_sched.nova_glue.io import loaded_topology, request_deadline
+from hpc_sched.nova_glue.io.fabric import Fabric
 from hpc_sched.nova_glue.phases import TRANSITIONS, Call, Phase, ServedGroup, States
 from hpc_sched.nova_glue.read import inputs, request_spec
 from hpc_sched.nova_glue.read.instances import colocated_instances
@@ -91,7 +92,7 @@ class PlacementSession:
         self.phase = Phase.NEW
         self.served: ServedGroup | None = None
         self.deadline = request_deadline.RequestDeadline()
-        self._known_fabric: loaded_topology.Fabric | None = None  # the one at the first call
+        self._known_fabric: Fabric | None = None  # the one at the first call
         self._colocated: ColocatedInstances | None = None
         self._is_read = False  # whether the group was read, or could not be
         self._is_checked = False  # whether HPCGroupFilter has checked the request
@@ -193,7 +194,7 @@ class PlacementSession:
         return request_spec.hpc_specs_of(spec, self._fabric.topology.request_levels)
 
     @property
-    def _fabric(self) -> loaded_topology.Fabric:
+    def _fabric(self) -> Fabric:
         """The fabric that the request is placed by; raises TopologyError without one."""
         if self._known_fabric is None:
             self._known_fabric = loaded_topology.current()

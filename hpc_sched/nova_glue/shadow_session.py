@@ -21,6 +21,7 @@ from hpc_sched.enabled_plugins import FILTER_ORDER
 from hpc_sched.nova_glue import configured_plugins, failures
 from hpc_sched.nova_glue.decide import checks
 from hpc_sched.nova_glue.io import databases, loaded_topology, request_deadline
+from hpc_sched.nova_glue.io.fabric import Fabric
 from hpc_sched.nova_glue.phases import Call, ServedGroup, States
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.nova_claims import ClaimObserver
@@ -39,7 +40,7 @@ class ShadowRecord:
 
     subject: Subject
     logged: LoggedDecision | None
-    fabric: loaded_topology.Fabric | None
+    fabric: Fabric | None
     observer: ClaimObserver  # of the HostStates among which Nova chooses
     observed_at: float = field(default_factory=lambda: clock.current.monotonic())
 

@@ -17,8 +17,6 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.nova_glue import failures, served_requests
 from hpc_sched.nova_glue.answer import ranks
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
-from hpc_sched.nova_glue.exporter import worker
-from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.phases import Call
 from hpc_sched.nova_glue.session import PlacementSession
 
@@ -61,10 +59,9 @@ class GroupWeigher(weights.BaseHostWeigher):
     follows_claims = False
 
     def __init__(self) -> None:
-        """Load the topology and begin to count; raises as :func:`loaded_topology.start` does."""
+        """Load what the plugin needs; raises as :func:`served_requests.start` does."""
         super().__init__()
-        loaded_topology.start()
-        worker.prepare(type(self).__name__)
+        served_requests.start(type(self).__name__)
 
     def weight_multiplier(self, host_state: host_manager.HostState) -> float:
         """Return the multiplier: the option, or metadata of the host's aggregates."""

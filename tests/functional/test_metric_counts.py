@@ -14,8 +14,10 @@ from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.metrics.catalogue import Metric
+from hpc_sched.nova_glue import request_metrics
 from hpc_sched.nova_glue.exporter import decision_counts, state_gauges, worker
-from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology, request_deadline
+from hpc_sched.nova_glue.exporter.decision_counts import RequestCounts
+from hpc_sched.nova_glue.io import circuit_breaker, fabric, loaded_topology, request_deadline
 from hpc_sched.nova_glue.io.request_deadline import RequestDeadline
 from hpc_sched.nova_glue.read.room import shunned_hosts
 from hpc_sched.nova_glue.session import PlacementSession
@@ -40,8 +42,9 @@ pytestmark = pytest.mark.usefixtures("two_pods")
 
 
 @pytest.fixture(autouse=True)
-def counting() -> Iterator[None]:
+def counting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     counts.start()
+    monkeypatch.setattr(request_metrics, "current", RequestCounts(worker.start))
     decision_counts._projects.clear()
     yield
     counts.stop()
@@ -272,7 +275,7 @@ def test_hosts_that_were_shunned_are_shown_for_an_hour(turned_clock):
     why = "failed builds (BuildFailureWeigher)"
     counts.set_all(catalogue.SHUNNED, {why: 3})
     set_at = {series: at for series, (_, at) in counts.gauges().items()}
-    turned_clock.turn(catalogue.RECENT - 60)
+    turned_clock.turn(fabric.RECENT - 60)
     assert gauge(catalogue.SHUNNED, why) == 3
     turned_clock.turn(61)
     assert gauge(catalogue.SHUNNED, why) == 0

@@ -26,6 +26,8 @@ from hpc_sched.core.decision_entry import (
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.metrics.counts import Series
+from hpc_sched.nova_glue import request_metrics
+from hpc_sched.nova_glue.exporter.decision_counts import RequestCounts
 from hpc_sched.nova_glue.io import loaded_topology, request_deadline
 from hpc_sched.nova_glue.io.request_clock import RequestClock
 from hpc_sched.nova_glue.read.instances import group_members
@@ -47,8 +49,11 @@ def decision_log(begin: Callable[[], NovaModel], tmp_path: Path) -> Iterator[Pat
 
 
 @pytest.fixture
-def history(begin: Callable[[], NovaModel], decision_log: Path) -> Iterator[World]:
+def history(
+    begin: Callable[[], NovaModel], decision_log: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[World]:
     counts.start()
+    monkeypatch.setattr(request_metrics, "current", RequestCounts(lambda: None))
     with watched(World(begin())) as world:
         world.do("hosts 1 1 1 1")
         world.do("group g")

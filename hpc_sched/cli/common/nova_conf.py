@@ -15,6 +15,7 @@ from oslo_config import cfg
 from hpc_sched import conf, exceptions
 from hpc_sched.cli.common import output
 from hpc_sched.configuration import config_files
+from hpc_sched.configuration.option_value import value_of
 from hpc_sched.core.sharing import interference_file
 from hpc_sched.snapshot.model import Snapshot
 
@@ -102,7 +103,7 @@ def with_options(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
     )
     alias = cfg.MultiStrOpt("alias", default=[], deprecated_opts=_ALIAS_BEFORE)
     options.register_opts([alias], group="pci")
-    value = functools.partial(config_files.value_of, options)
+    value = functools.partial(value_of, options)
     section = {opt.dest: value(opt.dest) for opt in conf.OPTS}
     interference: dict[str, dict[str, float]] = {}
     if section["interference_file"]:

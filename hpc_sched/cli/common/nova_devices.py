@@ -9,7 +9,7 @@ from oslo_config import cfg
 
 from hpc_sched import exceptions, masking
 from hpc_sched.cli.common import output
-from hpc_sched.configuration import config_files
+from hpc_sched.configuration.option_value import value_of
 from hpc_sched.snapshot.model import Flavor, Snapshot
 from hpc_sched.snapshot.room import device_fitting, pci_aliases
 from hpc_sched.snapshot.room.device_fitting import DeviceFitting
@@ -41,7 +41,7 @@ def fitting_of(flavor: Flavor, snapshot: Snapshot) -> DeviceFitting | None:
 def with_devices(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
     """Return a snapshot with the devices of Nova's databases, if nova.conf names these."""
     options.register_opts([cfg.StrOpt("connection", secret=True)], group="api_database")
-    named = config_files.value_of(options, "connection", "api_database", is_secret=True)
+    named = value_of(options, "connection", "api_database", is_secret=True)
     nova = _nova() if named else None
     if nova is None:
         return snapshot

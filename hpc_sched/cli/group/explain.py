@@ -9,7 +9,7 @@ from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_conf, output, sources
 from hpc_sched.cli.common.argument_types import add_flag, add_number, at_least_zero
 from hpc_sched.cli.common.base_command import HPCSchedCommand
-from hpc_sched.configuration import config_files
+from hpc_sched.configuration.option_value import value_of
 from hpc_sched.core.plan.time_limit import TimeLimit
 from hpc_sched.snapshot.cloud import find_one
 from hpc_sched.snapshot.log import decision_costs, logged_decisions, record_text
@@ -112,7 +112,7 @@ class _Search:
         self._path: str | None = args.decision_log
         if self._path is None and self._snapshot is None:
             options = nova_conf.read(args, "a file of records with --decision-log")
-            self._path = config_files.value_of(options, "decision_log")
+            self._path = value_of(options, "decision_log")
             if not self._path:
                 raise exceptions.ConfigError(
                     "[hpc_sched] decision_log is not set: no decisions are kept; name a file "

@@ -10,6 +10,7 @@ from hpc_sched.cli.common import nova_conf, output, sources
 from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_flag, add_number
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.configuration import config_files
+from hpc_sched.configuration.option_value import value_of
 from hpc_sched.snapshot.log import logged_decisions
 from hpc_sched.snapshot.model import Snapshot
 from hpc_sched.snapshot.source import live, snapshot_file
@@ -91,7 +92,7 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
 
 
 def _decisions(options: cfg.ConfigOpts, count: int) -> tuple[live.Json, ...]:
-    path = config_files.value_of(options, "decision_log")
+    path = value_of(options, "decision_log")
     if not (path and count):
         return ()
     try:

@@ -15,7 +15,7 @@ from oslo_log import log as logging
 from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.result import Plan, Rejection
-from hpc_sched.metrics import catalogue, counts
+from hpc_sched.nova_glue import request_metrics
 from hpc_sched.nova_glue.claim import (
     claim_conditions,
     claim_conflict,
@@ -106,8 +106,7 @@ def _ended(claims: RequestClaims) -> Iterator[None]:
     finally:
         if claims.gang is not None:
             claims.is_complete = True
-            held = catalogue.HELD if claims.gang.places else catalogue.NOT_HELD
-            counts.count(catalogue.GANG_CLAIMS, answer=held)
+            request_metrics.current.claimed(is_held=bool(claims.gang.places))
 
 
 def reclaim(claims: RequestClaims, answer: Plan | Rejection) -> Rounds:

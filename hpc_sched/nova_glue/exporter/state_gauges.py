@@ -8,7 +8,8 @@ from nova import version as nova_version
 import hpc_sched
 from hpc_sched import clock
 from hpc_sched.metrics import catalogue, counts
-from hpc_sched.nova_glue.io import circuit_breaker, databases, loaded_topology, placement
+from hpc_sched.nova_glue.exporter.decision_counts import kind_of
+from hpc_sched.nova_glue.io import circuit_breaker, fabric, loaded_topology
 from hpc_sched.nova_glue.io.loaded_topology import TopologyStatus
 
 
@@ -16,11 +17,13 @@ def update() -> None:
     """Set the gauges."""
     counts.set_to(catalogue.WORKERS, 1)
     counts.set_to(catalogue.BUILD, 1, version=hpc_sched.__version__, nova=_nova())
-    found = Counter(map(kind_of_breaker, circuit_breaker.open_sources()))
+    # Cells are named by their uuids.
+    sources = circuit_breaker.open_sources()
+    found = Counter(kind_of(source, catalogue.CELL) for source in sources)
     for kind in catalogue.SOURCES:
         counts.set_to(catalogue.OPEN_BREAKERS, found[kind], source=kind)
     # Set at decisions alone: a host that is repaired since would be shown until the next one.
-    counts.expire(catalogue.SHUNNED, catalogue.RECENT)
+    counts.expire(catalogue.SHUNNED, fabric.RECENT)
     status = loaded_topology.status()
     if status is not None:
         _update_topology(status)
@@ -39,14 +42,6 @@ def _update_topology(status: TopologyStatus) -> None:
     counts.set_to(catalogue.TOPOLOGY_UNKNOWN, status.unknown_hosts)
     counts.set_to(catalogue.TOPOLOGY_WAITING, status.waiting_changes)
     counts.set_to(catalogue.TOPOLOGY_INCOMPLETE, float(bool(topology.incomplete)))
-
-
-def kind_of_breaker(source: str) -> str:
-    """Return the kind of the source of a circuit breaker; cells are named by their uuids."""
-    if source in (placement.PLACEMENT, placement.ALL_HOSTS):
-        return catalogue.PLACEMENT
-    is_api = source.partition(",")[0] == databases.API_DATABASE
-    return catalogue.API_DATABASE if is_api else catalogue.CELL
 
 
 @functools.lru_cache(maxsize=1)

@@ -20,6 +20,7 @@ from oslo_log import log as logging
 from hpc_sched import exceptions
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.metrics.address import address_in
+from hpc_sched.nova_glue import request_metrics
 from hpc_sched.nova_glue.exporter import decision_counts, state_gauges
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
@@ -196,12 +197,14 @@ def prepare(plugin: str) -> None:
         counts.start()
         counts.expose(catalogue.ERRORS, plugin=plugin)
         _exporter = found
+        request_metrics.current = decision_counts.RequestCounts(start)
 
 
 def reset() -> None:
     """Count no more, and let others serve."""
     global _exporter, _prepared
     counts.stop()
+    request_metrics.current = request_metrics.RequestMetrics()
     if _exporter is not None:
         _exporter.close()
     _exporter = _prepared = None

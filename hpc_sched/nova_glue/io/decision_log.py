@@ -9,7 +9,7 @@ from typing import Any
 
 from oslo_log import log as logging
 
-from hpc_sched.metrics import catalogue, counts
+from hpc_sched.nova_glue import request_metrics
 
 LOG = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def append(path: str, record: dict[str, Any]) -> None:
         line = (json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n").encode()
     except (TypeError, ValueError) as error:
         LOG.warning("A decision cannot be written as JSON: %s", error)
-        counts.count(catalogue.LOST_LINES)
+        request_metrics.current.lost_line()
         return
     with _lock:
         try:
@@ -45,7 +45,7 @@ def append(path: str, record: dict[str, Any]) -> None:
             _incomplete = None if is_complete else path
         before, _unwritable = _unwritable, path if reason else None
     if reason:
-        counts.count(catalogue.LOST_LINES)
+        request_metrics.current.lost_line()
     if reason and before != path:
         LOG.warning("[hpc_sched] decision_log = %s cannot be written: %s", path, reason)
     elif not reason and before == path:

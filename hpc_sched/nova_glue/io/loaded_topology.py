@@ -1,80 +1,42 @@
 """The topology that this nova-scheduler uses: loaded at start, reloaded when it changes."""
 
+from __future__ import annotations
+
 import math
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nova.conf
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from hpc_sched import clock, conf, digests, exceptions
+from hpc_sched import clock, conf, exceptions
 from hpc_sched.configuration import topology_options
-from hpc_sched.metrics.catalogue import RECENT
 from hpc_sched.nova_glue.io import scheduler_digests
+from hpc_sched.nova_glue.io.fabric import Fabric
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 from hpc_sched.nova_glue.io.watched_file import fingerprint
-from hpc_sched.topology import canonical_text, hostlist
-from hpc_sched.topology.compare import difference, settling
-from hpc_sched.topology.compare.settling import Waiting
-from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers import command_output
 from hpc_sched.topology.readers import topology_driver as topology_base
+from hpc_sched.topology.readers.reader_errors import shown_command
 from hpc_sched.topology.readers.topology_driver import TopologyDriver
+
+if TYPE_CHECKING:
+    from hpc_sched.topology.compare.difference import Difference
+    from hpc_sched.topology.compare.settling import Waiting
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-# Longest list of host names in a log line: a request waits while they are folded.
-MAX_LISTED = 1000
 _MAX_PROBLEMS = 20
 # Seconds after a read of a command's output or a database in which the start reuses it.
 _START = 30.0
 # In place of a digest, in shadow mode.
 NO_TOPOLOGY = "none"
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|[0-9]+")
-
-
-class Fabric:
-    """A loaded topology with its digest, the index of Nova's hosts, and the unknown ones."""
-
-    def __init__(self, topology: Topology) -> None:
-        self.topology = topology
-        self.names = HostNames(topology)
-        self.digest = digests.of(canonical_text.lines_of(topology))
-        self._lock = threading.Lock()
-        # Those that were logged, to the monotonic time at which each was a candidate last.
-        self._unknown: dict[str, float] = {}
-
-    def name_of(self, host: str, nodename: str | None) -> str:
-        """Return a hypervisor's name in the topology, or its own if it is unknown there."""
-        return self.names.find(host, nodename) or nodename or host
-
-    @property
-    def unknown_hosts(self) -> int:
-        """The number of unknown hosts among the candidates of the last hour."""
-        since = clock.current.monotonic() - RECENT
-        with self._lock:
-            return sum(seen >= since for seen in self._unknown.values())
-
-    def report_unknown(self, names: Iterable[str]) -> None:
-        """Log hosts that the topology does not name, once each: one WARNING per load, then INFO."""
-        with self._lock:
-            level = logging.INFO if self._unknown else logging.WARNING
-            found = set(names)
-            new = found - self._unknown.keys()
-            self._unknown.update(dict.fromkeys(found, clock.current.monotonic()))
-        if not new:
-            return
-        text = (
-            "%d hosts are not in the topology and count as leaves of their own at the greatest "
-            "distance: %s"
-        )
-        LOG.log(level, text, len(new), hostlist.first(sorted(new), MAX_LISTED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +49,7 @@ class _Loaded:
     files: tuple[object, ...] = ()  # fingerprints of the source's files
     read_at: float = 0.0  # a monotonic time
     error: str = ""  # logged last; without its numbers if the description was not read
-    waiting: Waiting = settling.NOTHING  # changes for topology_settle_time
+    waiting: Waiting | None = None  # changes for topology_settle_time
     is_other: bool = False  # the fabric in use comes from another source
 
 
@@ -160,10 +122,8 @@ def load() -> Fabric:
             is_file = bool(source[1].get("path"))
             if is_file or clock.current.monotonic() - before.read_at < _START:
                 return before.fabric
-        driver = topology_base.driver(source[0], **source[1])
-        description = driver.read()
+        driver, description, mark = _read(source)
         fabric = Fabric(driver.parse(description))
-        mark = _mark(driver, description)
         _loaded = _Loaded(source, mark, fabric, files, clock.current.monotonic())
     LOG.info("Topology loaded: %s (%s)", fabric.topology.summary(), _name(source))
     _log_remarks(fabric.topology)
@@ -215,19 +175,17 @@ def _read_again() -> bool:
             _check_options()
             source = topology_options.source(CONF)
             files = _fingerprints(source[1])
-            driver = topology_base.driver(source[0], **source[1])
-            description = driver.read()
-            mark = _mark(driver, description)
+            driver, description, mark = _read(source)
             is_same = mark is not None and (before.source, before.seen) == (source, mark)
             if is_same and (before.error or not before.waiting):
                 _loaded = replace(before, files=files, read_at=clock.current.monotonic())
                 return False
-            parsed = (is_same and before.waiting.newest) or driver.parse(description)
+            newest = before.waiting.newest if is_same and before.waiting else None
+            parsed = newest or driver.parse(description)
             _check_complete(parsed)
             is_other = before.is_other or before.source != source
             waits = driver.is_discovered and not is_other
-            new, waiting = _settled(before, parsed, waits)
-            change = difference.between(before.fabric.topology, new)
+            new, waiting, change = _compared(before, parsed, waits)
         except Exception as error:
             text, is_known = _error_text(error)
             # Errors of commands and databases differ by process ids and times: ignore numbers.
@@ -259,13 +217,17 @@ def _read_again() -> bool:
     return bool(change)
 
 
-def _mark(driver: TopologyDriver, description: Any) -> object:
-    """Return what changes with a description, or with the option that decides whether it is used.
+def _read(source: tuple[str, dict[str, Any]]) -> tuple[TopologyDriver, Any, object]:
+    """Return the driver of a source, the description that it reads, and the description's mark.
 
-    None if the driver has no mark.
+    The mark changes with the description, and with the option that decides whether it is used. It
+    is None if the driver has none.
     """
-    mark = driver.mark(description)
-    return None if mark is None else (mark, CONF.hpc_sched.topology_accept_incomplete)
+    driver = topology_base.driver(source[0], **source[1])
+    description = driver.read()
+    if (mark := driver.mark(description)) is not None:
+        mark = mark, CONF.hpc_sched.topology_accept_incomplete
+    return driver, description, mark
 
 
 def _check_complete(topology: Topology) -> None:
@@ -274,13 +236,19 @@ def _check_complete(topology: Topology) -> None:
         raise exceptions.TopologyError(*(f"{text}: {why}" for text in topology.incomplete))
 
 
-def _settled(before: _Loaded, new: Topology, waits: bool) -> tuple[Topology, Waiting]:
-    """Return the fabric to use, and the changes that wait, if any of them has to."""
-    seconds = conf.number(CONF, "topology_settle_time") if waits else 0.0
-    if not seconds:
-        return new, settling.NOTHING
-    used = before.fabric.topology
-    return settling.settled(used, new, before.waiting, clock.current.monotonic(), seconds)
+def _compared(before: _Loaded, new: Topology, waits: bool) -> tuple[Topology, Waiting, Difference]:
+    """Return the fabric to use, the changes that wait, and how it differs from the one in use.
+
+    :param waits: whether changes wait for topology_settle_time
+    """
+    # Loaded with the first change: most fabrics stay what they are.
+    from hpc_sched.topology.compare import difference, settling
+
+    used, waiting = before.fabric.topology, settling.NOTHING
+    if waits and (seconds := conf.number(CONF, "topology_settle_time")):
+        waiting = before.waiting or settling.NOTHING
+        new, waiting = settling.settled(used, new, waiting, clock.current.monotonic(), seconds)
+    return new, waiting, difference.between(used, new)
 
 
 def _report_digests() -> None:
@@ -337,7 +305,7 @@ def status() -> TopologyStatus | None:
         is_refused=bool(loaded.error),
         read_at=loaded.read_at,
         unknown_hosts=loaded.fabric.unknown_hosts,
-        waiting_changes=len(waiting.hosts) + len(waiting.switches),
+        waiting_changes=len(waiting.hosts) + len(waiting.switches) if waiting else 0,
     )
 
 
@@ -356,7 +324,7 @@ def _fingerprints(options: Mapping[str, Any]) -> tuple[object, ...]:
 def _name(source: tuple[str, Mapping[str, Any]]) -> str:
     driver, options = source
     command = options.get("command")
-    return str(options.get("path") or (command_output.shown(command) if command else driver))
+    return str(options.get("path") or (shown_command(command) if command else driver))
 
 
 def _log_remarks(topology: Topology) -> None:

@@ -10,17 +10,11 @@ import nova.conf
 
 from hpc_sched import clock
 from hpc_sched.core.decision_entry import OTHER
-from hpc_sched.metrics import catalogue, counts
+from hpc_sched.nova_glue import request_metrics
 from hpc_sched.nova_glue.io.request_clock import RequestClock
 
 CONF = nova.conf.CONF
 
-# How the names of sources begin.
-_KINDS = {
-    "API database": catalogue.API_DATABASE,
-    "cell ": catalogue.CELL,
-    "Placement": catalogue.PLACEMENT,
-}
 # Reads for many requests go on as long as rows come: multiple of cell_timeout for all of them.
 MAX_FOR_ROWS = 6
 
@@ -126,14 +120,7 @@ def not_yet_logged(problems: Sequence[str]) -> list[str]:
     for problem in problems:
         source = problem.partition(": ")[0]
         if source not in deadline.logged:
-            if (kind := kind_of(source)) not in map(kind_of, deadline.logged):
-                counts.count(catalogue.DEGRADED, source=kind)
+            request_metrics.current.degraded(source, deadline.logged)
             deadline.logged.add(source)
             found.append(problem)
     return found
-
-
-def kind_of(source: str) -> str:
-    """Return the kind of a source that a problem names, as the metrics name it."""
-    found = next((kind for start, kind in _KINDS.items() if source.startswith(start)), None)
-    return found or catalogue.OTHER

@@ -17,7 +17,7 @@ from hpc_sched.core.constraints import server_group_policy
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.core.sharing.mdobp import MDOBPInput
-from hpc_sched.nova_glue.io.loaded_topology import Fabric
+from hpc_sched.nova_glue.io.fabric import Fabric
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import group_members, mdobp_input
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances

@@ -16,10 +16,10 @@ from oslo_utils import timeutils
 from hpc_sched import conf
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.decision_entry import (
-    PLANNING,
     DecisionEntry,
     LeafCandidates,
     LoggedClaim,
+    LoggedInput,
     LoggedPlan,
     LoggedRejection,
     LoggedShunned,
@@ -32,12 +32,10 @@ from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.core.sharing.mdobp import DECIMALS
-from hpc_sched.metrics import catalogue, counts
+from hpc_sched.nova_glue import request_metrics
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
-from hpc_sched.nova_glue.exporter import decision_counts
 from hpc_sched.nova_glue.io import request_deadline, scheduler_digests
-from hpc_sched.nova_glue.io.decision_log import append
 from hpc_sched.nova_glue.read.inputs import Inputs
 from hpc_sched.nova_glue.read.request_spec import (
     number_of,
@@ -45,7 +43,6 @@ from hpc_sched.nova_glue.read.request_spec import (
     request_id_of,
     server_group_of,
 )
-from hpc_sched.nova_glue.record import logged_input
 from hpc_sched.nova_glue.record.followed_request import LoggedDecision
 from hpc_sched.topology import plurals
 
@@ -103,7 +100,7 @@ def log_early(
     """
     sentence = f"{_prefix()}instance {spec.instance_uuid}: {decision}: {why}"
     path: str | None = CONF.hpc_sched.decision_log
-    decision_counts.add(decision.replace(" ", "_"), project_of(spec))
+    request_metrics.current.decided_early(decision.replace(" ", "_"), project_of(spec))
     entry: DecisionEntry | None = None
     if path:
         entry = DecisionEntry(
@@ -138,7 +135,15 @@ def _write(sentence: str, path: str | None, entry: DecisionEntry | None, times: 
     """Write a decision to log and decision log."""
     LOG.info("%s; %s", sentence, times_text(times))
     if path and entry is not None:
-        append(path, replace(entry, seconds=total_seconds(times), times=times).as_json())
+        append(path, replace(entry, seconds=total_seconds(times), times=times))
+
+
+def append(path: str, entry: DecisionEntry) -> None:
+    """Append a record to the decision log; never raises."""
+    # Loaded by optional_modules.
+    from hpc_sched.nova_glue.io import decision_log
+
+    decision_log.append(path, entry.as_json())
 
 
 def _degraded() -> tuple[str, ...] | None:
@@ -177,18 +182,13 @@ def _count(
     group: GroupPlacement, answer: Plan | Rejection, refused: str | None, times: Times
 ) -> None:
     """Count a decision in the metrics."""
-    if not counts.is_on():
-        return
     made = "no_plan" if isinstance(answer, Rejection) else "planned"
-    decision_counts.add(made if refused is None else "refused", group.inputs.request.project_id)
-    counts.observe(catalogue.PLANNING, times[PLANNING])
-    counts.observe(catalogue.REQUEST, total_seconds(times))
-    for part, seconds in times.items():
-        counts.add(catalogue.PART_SECONDS, seconds, part=part)
-    if isinstance(answer, Plan) and not answer.is_proven:
-        counts.count(catalogue.UNPROVEN)
-    counts.set_all(
-        catalogue.SHUNNED, {why: int(m.sum()) for why, m in group.inputs.shunned.items()}
+    request_metrics.current.decided(
+        made if refused is None else "refused",
+        group.inputs.request.project_id,
+        times,
+        group.inputs.shunned,
+        is_proven=not isinstance(answer, Plan) or answer.is_proven,
     )
 
 
@@ -281,8 +281,15 @@ def _entry(
         rejection=rejection,
         reason=refused,
         scheduler=scheduler_digests.record(inputs.fabric.digest),
-        input=logged_input.of(inputs, request),
+        input=_planning_input(inputs, request),
     )
+
+
+def _planning_input(inputs: Inputs, request: GroupRequest) -> LoggedInput | None:
+    # Loaded by optional_modules.
+    from hpc_sched.nova_glue.record import logged_input
+
+    return logged_input.of(inputs, request)
 
 
 def _removed(group: GroupPlacement, request: GroupRequest) -> dict[str, int]:

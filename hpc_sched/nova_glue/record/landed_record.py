@@ -22,7 +22,6 @@ from hpc_sched import clock, conf
 from hpc_sched.core.decision_entry import LANDED, DecisionEntry, LoggedLanding, LoggedPlan
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.nova_glue.io import scheduler_digests
-from hpc_sched.nova_glue.io.decision_log import append
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 from hpc_sched.nova_glue.record import decision_record
 from hpc_sched.nova_glue.record.followed_request import Followed, LoggedDecision, Subject
@@ -97,7 +96,7 @@ def _log_failed(request: Followed) -> None:
     """Log a request that ends without a claim, in shadow mode."""
     logged = request.logged
     if conf.is_shadow(CONF) and logged is not None and logged.path:
-        append(logged.path, _entry(request.subject, LoggedLanding(released=True)).as_json())
+        decision_record.append(logged.path, _entry(request.subject, LoggedLanding(released=True)))
 
 
 def _log(request: Followed, *, is_ended: bool) -> bool:
@@ -126,7 +125,7 @@ def _log(request: Followed, *, is_ended: bool) -> bool:
     level = logging.DEBUG if is_expected else logging.INFO
     LOG.log(level, "%s: %s", subject.name, _sentence(landed))
     if logged.path:
-        append(logged.path, _entry(subject, landed).as_json())
+        decision_record.append(logged.path, _entry(subject, landed))
     return True
 
 

@@ -8,7 +8,7 @@ from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import exceptions
 from hpc_sched.configuration import topology_options
-from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.nova_glue.io import fabric
 from hpc_sched.status.finding import failure, good, shortened, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.topology import hostlist, plurals
@@ -71,4 +71,4 @@ def _coverage(topology: Topology, cloud: InspectedCloud) -> Iterator[Result]:
 
 def _folded(names: list[str]) -> str:
     """Return names folded, at most ``MAX_LISTED``, with blanks at which the table breaks lines."""
-    return _COMMA.sub(", ", hostlist.first(names, loaded_topology.MAX_LISTED))
+    return _COMMA.sub(", ", hostlist.first(names, fabric.MAX_LISTED))

@@ -3,7 +3,6 @@
 import os
 import pwd
 import selectors
-import shlex
 import signal
 import subprocess  # nosec B404
 import threading
@@ -15,11 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpc_sched import exceptions
+from hpc_sched.topology.readers.reader_errors import MAX_SHOWN, shown_command
 
 # Seconds in which a killed command must end.
 GRACE = 2.0
 _POLL = 0.02
-_SHOWN = 200
 _PART = 65536
 _PROC = Path("/proc")
 
@@ -45,12 +44,6 @@ _lock = threading.Lock()  # held while a command is running: one at a time
 _abandoned: _Abandoned | None = None
 
 
-def shown(command: Sequence[str]) -> str:
-    """Return a command for error texts, truncated."""
-    text = shlex.join(command)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
 def output_of(command: Sequence[str], timeout: float, max_bytes: int) -> bytes:
     """Return what a command prints, or TopologyError. At most ``timeout`` + ``GRACE`` seconds.
 
@@ -58,7 +51,7 @@ def output_of(command: Sequence[str], timeout: float, max_bytes: int) -> bytes:
     killed, because it belongs to another user, is abandoned; none is started until it has ended.
     """
     with _lock:
-        _check_abandoned(shown(command))
+        _check_abandoned(shown_command(command))
         return _run(command, timeout, max_bytes)
 
 
@@ -80,7 +73,7 @@ def _check_abandoned(name: str) -> None:
 
 
 def _run(command: Sequence[str], timeout: float, max_bytes: int) -> bytes:
-    name = shown(command)
+    name = shown_command(command)
     try:
         # No shell, and the command is nova.conf's: no part of it comes from a request.
         process = subprocess.Popen(  # nosec B603
@@ -107,7 +100,7 @@ def _run(command: Sequence[str], timeout: float, max_bytes: int) -> bytes:
         fault = f"no end within {timeout:g} s"
     elif process.returncode:
         last = errors.decode("utf-8", "replace").strip().splitlines()[-1:]
-        why = f": {last[0].strip()[:_SHOWN]}" if last else ""
+        why = f": {last[0].strip()[:MAX_SHOWN]}" if last else ""
         fault = f"exit code {process.returncode}{why}"
     if fault:
         raise exceptions.TopologyError(f"{name}: {fault}{left}")

@@ -1,6 +1,7 @@
 """Problems and remarks on one description, collected with their lines."""
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -11,6 +12,7 @@ MAX_PROBLEMS = 100
 MAX_REMARKS = 100
 # A line of a hostile file may be as long as the file.
 MAX_TEXT = 400
+MAX_SHOWN = 200  # characters of a command, or of what it prints
 
 
 class InvalidItemError(Exception):
@@ -70,6 +72,12 @@ class Problems:
 def shortened(text: str) -> str:
     """Return a text, cut after ``MAX_TEXT`` characters."""
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."
+
+
+def shown_command(command: Sequence[str]) -> str:
+    """Return a command for error texts, truncated."""
+    text = shlex.join(command)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 def first_of(names: Sequence[str]) -> str:

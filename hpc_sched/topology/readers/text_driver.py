@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from hpc_sched import exceptions, files
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers import name_map as name_map_
-from hpc_sched.topology.readers.command_output import output_of, shown
 from hpc_sched.topology.readers.compression import decompressed
+from hpc_sched.topology.readers.reader_errors import shown_command
 from hpc_sched.topology.readers.topology_driver import TopologyDriver
 
 # A fabric of 100,000 links takes some 10 MB.
@@ -60,8 +59,11 @@ class TextDriver(TopologyDriver):
     def read(self) -> Text:
         """Return the current text; errors name the file or command, and why."""
         if self.path is None:
+            # Loaded with the option: most topologies are files.
+            from hpc_sched.topology.readers.command_output import output_of
+
             content = output_of(self.command, self.timeout, MAX_BYTES)
-            return self.described(content, shown(self.command))
+            return self.described(content, shown_command(self.command))
         content = files.read_bytes(self.path, exceptions.TopologyError, MAX_BYTES)
         return self.described(content, self.path)
 
@@ -87,6 +89,9 @@ class TextDriver(TopologyDriver):
         _check_lines(content, name)
         if not name_map:
             return self.parse_text(content, name, {})
+        # Loaded with the option.
+        from hpc_sched.topology.readers import name_map as name_map_
+
         where = self.name_map or "the name map"
         _check_lines(name_map, where)
         names = name_map_.read(name_map, where)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from oslo_log import log as logging
 
-from hpc_sched.metrics import catalogue, counts
+from hpc_sched.nova_glue import request_metrics
 from hpc_sched.nova_glue.claim.transaction import repair
 from hpc_sched.nova_glue.claim.transaction.ledger import Ledger, Transaction, same
 from hpc_sched.nova_glue.claim.transaction.repair import Repair
@@ -259,7 +259,7 @@ class GangClaim:
         written = allocations.write(self._owner, sent.consumers)
         if not sent.is_release:
             self.transactions += 1
-            counts.count(catalogue.TRANSACTIONS, answer=written.answer.name.lower())
+            request_metrics.current.sent(written.answer.name.lower())
         is_unclear = written.answer in _UNCLEAR and not sent.is_release
         if written.answer is not Answer.UNKNOWN and not is_unclear:
             self.ledger.answered(sent, is_made=written.answer is Answer.DONE)

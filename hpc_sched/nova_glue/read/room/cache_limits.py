@@ -15,7 +15,6 @@ from hpc_sched.core.sharing.cache_interference import (
     Limits,
     limits_in,
 )
-from hpc_sched.core.sharing.interference_file import read_index
 from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.watched_file import WatchedFile
 
@@ -24,7 +23,10 @@ LOG = logging.getLogger(__name__)
 
 
 def _read(path: str) -> InterferenceIndex:
-    """Return the index of a file, and note its digest; raises as :func:`read_index` does."""
+    """Return the index of a file, and note its digest; raises as ``read_index`` does."""
+    # Loaded by optional_modules.
+    from hpc_sched.core.sharing.interference_file import read_index
+
     index = read_index(path)
     scheduler_digests.use_interference(digests.of(index.lines()))
     return index

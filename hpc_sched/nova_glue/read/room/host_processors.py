@@ -20,7 +20,7 @@ from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.core.processors.processor import METADATA, Processor, of_cpu_info, types_of
 from hpc_sched.core.processors.processor_ranking import ProcessorRanking
 from hpc_sched.nova_glue.io import databases, request_deadline
-from hpc_sched.nova_glue.io.loaded_topology import Fabric
+from hpc_sched.nova_glue.io.fabric import Fabric
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)

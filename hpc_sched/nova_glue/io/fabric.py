@@ -1,0 +1,56 @@
+"""A loaded topology, as requests use it."""
+
+import threading
+from collections.abc import Iterable
+
+from oslo_log import log as logging
+
+from hpc_sched import clock, digests
+from hpc_sched.topology import canonical_text, hostlist
+from hpc_sched.topology.host_names import HostNames
+from hpc_sched.topology.model import Topology
+
+LOG = logging.getLogger(__name__)
+
+# Longest list of host names in a log line: a request waits while they are folded.
+MAX_LISTED = 1000
+# Seconds for which the metrics show what requests have found last.
+RECENT = 3600.0
+
+
+class Fabric:
+    """A loaded topology with its digest, the index of Nova's hosts, and the unknown ones."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.names = HostNames(topology)
+        self.digest = digests.of(canonical_text.lines_of(topology))
+        self._lock = threading.Lock()
+        # Those that were logged, to the monotonic time at which each was a candidate last.
+        self._unknown: dict[str, float] = {}
+
+    def name_of(self, host: str, nodename: str | None) -> str:
+        """Return a hypervisor's name in the topology, or its own if it is unknown there."""
+        return self.names.find(host, nodename) or nodename or host
+
+    @property
+    def unknown_hosts(self) -> int:
+        """The number of unknown hosts among the candidates of the last hour."""
+        since = clock.current.monotonic() - RECENT
+        with self._lock:
+            return sum(seen >= since for seen in self._unknown.values())
+
+    def report_unknown(self, names: Iterable[str]) -> None:
+        """Log hosts that the topology does not name, once each: one WARNING per load, then INFO."""
+        with self._lock:
+            level = logging.INFO if self._unknown else logging.WARNING
+            found = set(names)
+            new = found - self._unknown.keys()
+            self._unknown.update(dict.fromkeys(found, clock.current.monotonic()))
+        if not new:
+            return
+        text = (
+            "%d hosts are not in the topology and count as leaves of their own at the greatest "
+            "distance: %s"
+        )
+        LOG.log(level, text, len(new), hostlist.first(sorted(new), MAX_LISTED))
