@@ -436,7 +436,7 @@ def number(conf: cfg.ConfigOpts, name: str) -> float:
 
 
 def flag(conf: cfg.ConfigOpts, name: str) -> bool:
-    """Return an option that is a boolean; its default if it is invalid, as :func:`number` does."""
+    """True if an option is true, or set; its default if it is invalid, as with :func:`number`."""
     try:
         return bool(conf.hpc_sched[name])
     except (ValueError, cfg.Error):

@@ -29,7 +29,7 @@ from hpc_sched.metrics.counts import Series
 from hpc_sched.nova_glue import request_metrics
 from hpc_sched.nova_glue.exporter.decision_counts import RequestCounts
 from hpc_sched.nova_glue.io import loaded_topology, request_deadline
-from hpc_sched.nova_glue.io.request_clock import RequestClock
+from hpc_sched.nova_glue.io.request_deadline import RequestClock
 from hpc_sched.nova_glue.read.instances import group_members
 from hpc_sched.snapshot.log import record_text
 from hpc_sched.snapshot.log.logged_decisions import entry_of

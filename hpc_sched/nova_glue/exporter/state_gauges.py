@@ -8,9 +8,9 @@ from nova import version as nova_version
 import hpc_sched
 from hpc_sched import clock
 from hpc_sched.metrics import catalogue, counts
+from hpc_sched.metrics.catalogue import Metric
 from hpc_sched.nova_glue.exporter.decision_counts import kind_of
 from hpc_sched.nova_glue.io import circuit_breaker, fabric, loaded_topology
-from hpc_sched.nova_glue.io.loaded_topology import TopologyStatus
 
 
 def update() -> None:
@@ -24,24 +24,26 @@ def update() -> None:
         counts.set_to(catalogue.OPEN_BREAKERS, found[kind], source=kind)
     # Set at decisions alone: a host that is repaired since would be shown until the next one.
     counts.expire(catalogue.SHUNNED, fabric.RECENT)
-    status = loaded_topology.status()
-    if status is not None:
-        _update_topology(status)
-    else:
+    for metric, value in _of_topology().items():
+        counts.set_to(metric, value)
+
+
+def _of_topology() -> dict[Metric, float]:
+    loaded = loaded_topology.status()
+    if loaded is None:
         # In shadow mode alone; in active mode nova-scheduler would not start.
-        counts.set_to(catalogue.TOPOLOGY_GOOD, 0)
-
-
-def _update_topology(status: TopologyStatus) -> None:
-    topology = status.topology
-    counts.set_to(catalogue.TOPOLOGY_GOOD, float(not status.is_refused))
-    counts.set_to(catalogue.TOPOLOGY_READ, _unix_time(status.read_at))
-    counts.set_to(catalogue.TOPOLOGY_INTERVAL, loaded_topology.reload_interval())
-    counts.set_to(catalogue.TOPOLOGY_HOSTS, len(topology.hosts))
-    counts.set_to(catalogue.TOPOLOGY_LEAVES, len(topology.leaves))
-    counts.set_to(catalogue.TOPOLOGY_UNKNOWN, status.unknown_hosts)
-    counts.set_to(catalogue.TOPOLOGY_WAITING, status.waiting_changes)
-    counts.set_to(catalogue.TOPOLOGY_INCOMPLETE, float(bool(topology.incomplete)))
+        return {catalogue.TOPOLOGY_GOOD: 0.0}
+    topology = loaded.fabric.topology
+    return {
+        catalogue.TOPOLOGY_GOOD: float(not loaded.is_refused),
+        catalogue.TOPOLOGY_READ: _unix_time(loaded.read_at),
+        catalogue.TOPOLOGY_INTERVAL: loaded_topology.reload_interval(),
+        catalogue.TOPOLOGY_HOSTS: len(topology.hosts),
+        catalogue.TOPOLOGY_LEAVES: len(topology.leaves),
+        catalogue.TOPOLOGY_UNKNOWN: loaded.fabric.unknown_hosts,
+        catalogue.TOPOLOGY_WAITING: loaded.waiting_changes,
+        catalogue.TOPOLOGY_INCOMPLETE: float(bool(topology.incomplete)),
+    }
 
 
 @functools.lru_cache(maxsize=1)

@@ -113,10 +113,9 @@ def write(owner: Owner, consumers: Sequence[Consumer]) -> Written:
             response = client.post(
                 "/allocations", body, version=_VERSION, global_request_id=context.global_id
             )
-    except _BEFORE_SENDING as error:
-        return Written(Answer.FAILED, masking.first_line(error))
     except Exception as error:
-        answer = Answer.FAILED if _was_not_sent(error) else Answer.UNKNOWN
+        is_unsent = isinstance(error, _BEFORE_SENDING) or _was_not_sent(error)
+        answer = Answer.FAILED if is_unsent else Answer.UNKNOWN
         return Written(answer, masking.first_line(error))
     return _outcome(response)
 
@@ -169,16 +168,13 @@ def _outcome(response: Any) -> Written:
         code, detail = "", ""
     # Placement begins with a general sentence on a line of its own.
     detail = " ".join(f"HTTP {status}: {detail or response.text}".split())[:500]
-    if status == 409 and code != _CONCURRENT:
+    if status == 400 or (status == 409 and code != _CONCURRENT):
         return Written(Answer.NO_ROOM, detail)
     if status == 409:
         expected = _EXPECTED.search(detail)
         if expected is None:
             return Written(Answer.CONFLICT, detail)
         is_pending = expected[1] == "0"
-        answer = Answer.CONSUMER_PENDING if is_pending else Answer.CONSUMER_CHANGED
-        return Written(answer, detail)
-    if status == 400:
-        return Written(Answer.NO_ROOM, detail)
+        return Written(Answer.CONSUMER_PENDING if is_pending else Answer.CONSUMER_CHANGED, detail)
     # A proxy answers so while Placement goes on.
     return Written(Answer.UNKNOWN if status >= 500 else Answer.FAILED, detail)

@@ -8,7 +8,7 @@ cells has five threads, which the host manager needs: none of these reads runs t
 import contextvars
 import math
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from concurrent import futures
 from typing import Any, TypeVar
 
@@ -82,9 +82,9 @@ class CircuitBreaker:
         retry_at = self.retry_at
         return retry_at is not None and clock.current.monotonic() < retry_at + self._pause
 
-    def is_probe(self, answer: futures.Future[Any] | None) -> bool:
+    def is_probe(self, answer: futures.Future[Any]) -> bool:
         """True if a read probes the source."""
-        return answer is not None and self._probe is answer
+        return self._probe is answer
 
     def begin(self, read: Callable[[], Answer], seconds: float) -> futures.Future[Answer] | None:
         """Start a read and return its future, or None if too many others are running.
@@ -246,11 +246,16 @@ def _ask(
         left = max(0.0, deadline - clock.current.monotonic())
         started[source] = asked[source].begin(reads[source], left)
     if request.rows_until is not None:
-        probes = {source for source in started if asked[source].is_probe(started[source])}
+        probes = {
+            source: answer
+            for source, answer in _late(started).items()
+            if asked[source].is_probe(answer)
+        }
         wait = min(
             deadline - clock.current.monotonic(), PART_FOR_PROBES * CONF.hpc_sched.cell_timeout
         )
-        for source in _unanswered(started, probes, wait):
+        clock.current.wait_for_futures(probes.values(), wait)
+        for source in _late(probes):
             del started[source]
             found[source] = exceptions.UnansweredError(_LEFT_ALONE)
     running = [answer for answer in started.values() if answer is not None]
@@ -288,11 +293,7 @@ def _wait_for_rows(
     :param until: a monotonic time at which it ends
     """
     while True:
-        late = {
-            source: answer
-            for source, answer in started.items()
-            if answer is not None and not answer.done()
-        }
+        late = _late(started)
         now = clock.current.monotonic()
         since = now - PART_FOR_ROWS * CONF.hpc_sched.cell_timeout
         has_rows = any(asked[source].progress_at >= since for source in late)
@@ -301,13 +302,13 @@ def _wait_for_rows(
         clock.current.wait_for_futures(late.values(), min(_LOOK, until - now))
 
 
-def _unanswered(
-    started: Mapping[str, futures.Future[Any] | None], sources: Collection[str], seconds: float
-) -> list[str]:
-    """Return those of some sources that have not answered after some seconds."""
-    answers = {source: answer for source in sources if (answer := started[source]) is not None}
-    clock.current.wait_for_futures(answers.values(), seconds)
-    return [source for source, answer in answers.items() if not answer.done()]
+def _late(started: Mapping[str, futures.Future[Any] | None]) -> dict[str, futures.Future[Any]]:
+    """Return the reads that have begun and not returned, by source."""
+    return {
+        source: answer
+        for source, answer in started.items()
+        if answer is not None and not answer.done()
+    }
 
 
 def ask_one(source: str, read: Callable[[], Answer], max_reads: int = MAX_READS) -> Answer:

@@ -40,17 +40,27 @@ _NUMBER = re.compile(r"0x[0-9a-fA-F]+|[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
+class Loaded:
     """The fabric in use, and the description that was read last."""
 
     source: tuple[str, dict[str, Any]]  # driver and options, of that description
     seen: object  # mark of the last description, valid or not; None to read it again
     fabric: Fabric
     files: tuple[object, ...] = ()  # fingerprints of the source's files
-    read_at: float = 0.0  # a monotonic time
+    read_at: float = 0.0  # monotonic time of the last good reading
     error: str = ""  # logged last; without its numbers if the description was not read
     waiting: Waiting | None = None  # changes for topology_settle_time
     is_other: bool = False  # the fabric in use comes from another source
+
+    @property
+    def is_refused(self) -> bool:
+        """True if the description that was read last is not in use, being wrong."""
+        return bool(self.error)
+
+    @property
+    def waiting_changes(self) -> int:
+        """The number of hosts and switches whose changes wait."""
+        return len(self.waiting.hosts) + len(self.waiting.switches) if self.waiting else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +72,8 @@ class _Missing:
     tried_at: float = -math.inf  # a monotonic time
 
 
-@dataclass(frozen=True, slots=True)
-class TopologyStatus:
-    """The state of the fabric in use."""
-
-    topology: Topology
-    is_refused: bool  # whether the description that was read last is not in use, being wrong
-    read_at: float  # monotonic time of the last good reading
-    unknown_hosts: int  # among the candidates of the last hour
-    waiting_changes: int
-
-
 load_lock = threading.Lock()  # held while a topology is being read
-_loaded: _Loaded | None = None
+_loaded: Loaded | None = None
 _missing = _Missing()
 _logged_options: set[str] = set()  # errors in options that have been logged, in shadow mode
 
@@ -124,7 +123,7 @@ def load() -> Fabric:
                 return before.fabric
         driver, description, mark = _read(source)
         fabric = Fabric(driver.parse(description))
-        _loaded = _Loaded(source, mark, fabric, files, clock.current.monotonic())
+        _loaded = Loaded(source, mark, fabric, files, clock.current.monotonic())
     LOG.info("Topology loaded: %s (%s)", fabric.topology.summary(), _name(source))
     _log_remarks(fabric.topology)
     _report_digests()
@@ -205,7 +204,7 @@ def _read_again() -> bool:
             return False
         # An unchanged fabric keeps its set of unknown hosts that have been logged.
         fabric = Fabric(new) if change else before.fabric
-        _loaded = _Loaded(source, mark, fabric, files, clock.current.monotonic(), waiting=waiting)
+        _loaded = Loaded(source, mark, fabric, files, clock.current.monotonic(), waiting=waiting)
     name = _name(source)
     if change:
         LOG.info("Topology changed: %s; now %s (%s)", change.summary(), new.summary(), name)
@@ -236,7 +235,7 @@ def _check_complete(topology: Topology) -> None:
         raise exceptions.TopologyError(*(f"{text}: {why}" for text in topology.incomplete))
 
 
-def _compared(before: _Loaded, new: Topology, waits: bool) -> tuple[Topology, Waiting, Difference]:
+def _compared(before: Loaded, new: Topology, waits: bool) -> tuple[Topology, Waiting, Difference]:
     """Return the fabric to use, the changes that wait, and how it differs from the one in use.
 
     :param waits: whether changes wait for topology_settle_time
@@ -271,10 +270,7 @@ def _error_text(error: Exception) -> tuple[str, bool]:
 
 def reload_interval() -> float:
     """Return the seconds between two reads; the default if the option is invalid."""
-    try:
-        return float(CONF.hpc_sched.topology_reload_interval)
-    except (ValueError, cfg.Error):  # reload() logs it
-        return float(topology_options.TOPOLOGY_RELOAD_INTERVAL)
+    return conf.number(CONF, "topology_reload_interval")
 
 
 watch = PeriodicThread(reload, reload_interval)
@@ -294,19 +290,9 @@ def current() -> Fabric:
     return fabric
 
 
-def status() -> TopologyStatus | None:
+def status() -> Loaded | None:
     """Return the state of the fabric in use, or None if none is loaded."""
-    loaded = _loaded
-    if loaded is None:
-        return None
-    waiting = loaded.waiting
-    return TopologyStatus(
-        topology=loaded.fabric.topology,
-        is_refused=bool(loaded.error),
-        read_at=loaded.read_at,
-        unknown_hosts=loaded.fabric.unknown_hosts,
-        waiting_changes=len(waiting.hosts) + len(waiting.switches) if waiting else 0,
-    )
+    return _loaded
 
 
 def on_mutate(_conf: object, _fresh: object) -> None:

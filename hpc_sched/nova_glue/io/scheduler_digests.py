@@ -6,7 +6,6 @@ of Nova are not covered. Digests are in the log and in each record of the decisi
 
 import json
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import nova.conf
@@ -55,20 +54,15 @@ def option_lines() -> list[str]:
     All of [hpc_sched] but those that name files, and those of Nova's scheduler that hpc_sched
     depends on. Values are those in effect, defaults too.
     """
-    return sorted(_option_lines())
-
-
-def _option_lines() -> Iterator[str]:
-    for opt in conf.OPTS:
-        if not opt.dest.startswith(_NOT_DECIDING):
-            yield _line(conf.GROUP.name, opt.dest)
-    for group, names in _OF_NOVA.items():
-        yield from (_line(group, name) for name in names)
     section = CONF.filter_scheduler
-    yield from (_line("filter_scheduler", name) for name in section if name.endswith(_MULTIPLIER))
+    own = [opt.dest for opt in conf.OPTS if not opt.dest.startswith(_NOT_DECIDING)]
+    multipliers = [name for name in section if name.endswith(_MULTIPLIER)]
+    named = [(conf.GROUP.name, own), *_OF_NOVA.items(), ("filter_scheduler", multipliers)]
+    lines = [_line(group, name) for group, names in named for name in names]
     # The order of weighers decides nothing, that of filters does. A weigher that is named twice
     # counts twice.
-    yield f"[filter_scheduler] weight_classes = {json.dumps(sorted(section.weight_classes))}"
+    weighers = json.dumps(sorted(section.weight_classes))
+    return sorted([*lines, f"[filter_scheduler] weight_classes = {weighers}"])
 
 
 def _line(group: str, name: str) -> str:
@@ -78,14 +72,6 @@ def _line(group: str, name: str) -> str:
     except (cfg.Error, ValueError):
         value = "cannot be read"
     return f"[{group}] {name} = {value}"
-
-
-def _has_index() -> bool:
-    """True if an interference index is configured; False if the option cannot be read."""
-    try:
-        return bool(CONF.hpc_sched.interference_file)
-    except (cfg.Error, ValueError):
-        return False
 
 
 def use_topology(digest: str, described: str) -> None:
@@ -102,7 +88,7 @@ def use_topology(digest: str, described: str) -> None:
             version=hpc_sched.__version__,
             options=digests.of(lines),
             topology=digest,
-            interference=before.index if _has_index() else None,
+            interference=before.index if conf.flag(CONF, "interference_file") else None,
         )
         if now == before.scheduler:
             return
