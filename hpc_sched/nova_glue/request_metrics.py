@@ -46,8 +46,3 @@ class RequestMetrics:
 
 
 current = RequestMetrics()
-
-
-def is_counting() -> bool:
-    """True if an exporter has begun to count."""
-    return type(current) is not RequestMetrics

@@ -42,7 +42,7 @@ def start(plugin: str) -> None:
     """
     loaded_topology.start()
     optional_modules.load()
-    if optional_modules.is_on("metrics_address") or request_metrics.is_counting():
+    if optional_modules.is_on("metrics_address"):
         from hpc_sched.nova_glue.exporter import worker
 
         worker.prepare(plugin)

@@ -62,8 +62,8 @@ class RequestCounts(RequestMetrics):
 
     def claimed(self, *, is_held: bool) -> None:
         """Count a plan that was to be claimed at once."""
-        held = catalogue.HELD if is_held else catalogue.NOT_HELD
-        counts.count(catalogue.GANG_CLAIMS, answer=held)
+        answer = catalogue.HELD if is_held else catalogue.NOT_HELD
+        counts.count(catalogue.GANG_CLAIMS, answer=answer)
 
     def sent(self, answer: str) -> None:
         """Count a transaction by Placement's answer."""

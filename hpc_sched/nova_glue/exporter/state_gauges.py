@@ -16,7 +16,9 @@ from hpc_sched.nova_glue.io import circuit_breaker, fabric, loaded_topology
 def update() -> None:
     """Set the gauges."""
     counts.set_to(catalogue.WORKERS, 1)
-    counts.set_to(catalogue.BUILD, 1, version=hpc_sched.__version__, nova=_nova())
+    counts.set_to(
+        catalogue.BUILD, 1, version=hpc_sched.__version__, nova=str(nova_version.version_string())
+    )
     # Cells are named by their uuids.
     sources = circuit_breaker.open_sources()
     found = Counter(kind_of(source, catalogue.CELL) for source in sources)
@@ -50,8 +52,3 @@ def _of_topology() -> dict[Metric, float]:
 def _unix_time(monotonic: float) -> float:
     """Return a monotonic time as Unix time; the same for the same one."""
     return round(clock.current.unix_time() - (clock.current.monotonic() - monotonic), 3)
-
-
-@functools.cache
-def _nova() -> str:
-    return str(nova_version.version_string())

@@ -63,9 +63,11 @@ class AggregatesDriver(TopologyDriver):
 def _aggregates(keys: Collection[str]) -> tuple[AggregateRow, ...]:
     aggregate, member = api_models.Aggregate, api_models.AggregateHost
     metadata_row = api_models.AggregateMetadata
-    is_ours = metadata_row.key.startswith(aggregate_tree.PREFIX, autoescape=True)
-    if keys:
-        is_ours = metadata_row.key.in_(sorted(keys))
+    is_ours = (
+        metadata_row.key.in_(sorted(keys))
+        if keys
+        else metadata_row.key.startswith(aggregate_tree.PREFIX, autoescape=True)
+    )
     context = nova_context.get_admin_context()
     names: dict[int, str] = {}
     metadata: dict[int, dict[str, str]] = defaultdict(dict)

@@ -109,8 +109,7 @@ def write(owner: Owner, consumers: Sequence[Consumer]) -> Written:
     context = nova_context.get_admin_context()
     try:
         with request_deadline.charged(CLAIMS):
-            client = report.report_client_singleton()
-            response = client.post(
+            response = report.report_client_singleton().post(
                 "/allocations", body, version=_VERSION, global_request_id=context.global_id
             )
     except Exception as error:

@@ -226,9 +226,9 @@ def _ask(
     reads: Mapping[str, Callable[[], Answer]],
     max_reads: int,
 ) -> dict[str, Answer | Exception]:
-    missed = f"no answer within {CONF.hpc_sched.cell_timeout} s"
     found: dict[str, Answer | Exception] = {
-        source: exceptions.UnansweredError(missed) for source in reads
+        source: exceptions.UnansweredError(f"no answer within {CONF.hpc_sched.cell_timeout} s")
+        for source in reads
     }
     is_busy = _busy_from_now()
     began, limit = clock.current.monotonic(), request_deadline.remaining()
@@ -258,8 +258,7 @@ def _ask(
         for source in _late(probes):
             del started[source]
             found[source] = exceptions.UnansweredError(_LEFT_ALONE)
-    running = [answer for answer in started.values() if answer is not None]
-    clock.current.wait_for_futures(running, deadline - clock.current.monotonic())
+    clock.current.wait_for_futures(_late(started).values(), deadline - clock.current.monotonic())
     if request.rows_until is not None:
         _wait_for_rows(asked, started, request.rows_until, is_busy)
     is_late = False

@@ -47,10 +47,11 @@ class Fabric:
             found = set(names)
             new = found - self._unknown.keys()
             self._unknown.update(dict.fromkeys(found, clock.current.monotonic()))
-        if not new:
-            return
-        text = (
-            "%d hosts are not in the topology and count as leaves of their own at the greatest "
-            "distance: %s"
-        )
-        LOG.log(level, text, len(new), hostlist.first(sorted(new), MAX_LISTED))
+        if new:
+            LOG.log(
+                level,
+                "%d hosts are not in the topology and count as leaves of their own at the "
+                "greatest distance: %s",
+                len(new),
+                hostlist.first(sorted(new), MAX_LISTED),
+            )
