@@ -81,12 +81,13 @@ class StatusChecks(SphinxDirective):
         from hpc_sched.status.upgrade_check import CHECKS
 
         listed = nodes.definition_list()
-        for name, check in CHECKS:
-            first = " ".join((check.__doc__ or "").split("\n\n")[0].split())
+        for check in CHECKS:
+            said = check.sentence or check.find.__doc__ or ""
+            first = " ".join(said.split("\n\n")[0].split())
             sentence, _ = self.parse_inline(first.removeprefix("Return "))
             shown = nodes.paragraph("", "", *sentence)
             listed += nodes.definition_list_item(
-                "", nodes.term(text=name), nodes.definition("", shown)
+                "", nodes.term(text=check.name), nodes.definition("", shown)
             )
         return [listed]
 

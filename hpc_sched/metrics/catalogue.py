@@ -11,6 +11,7 @@ from hpc_sched.core.decision_entry import ACTIVE, PARTS, SHADOW
 
 PREFIX = "hpc_sched_"
 SERVER = "hpc_sched"  # what the endpoints call themselves in HTTP
+PATH = "/metrics"
 COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 
 # What decided, as in the decision log's ``decision``; a plan that does not exist is no refusal.

@@ -15,9 +15,8 @@ from prometheus_client.registry import Collector
 
 from hpc_sched import clock, exceptions
 from hpc_sched.metrics.address import Address
-from hpc_sched.metrics.catalogue import SERVER
+from hpc_sched.metrics.catalogue import PATH, SERVER
 
-PATH = "/metrics"
 MAX_THREADS = 8  # connections that are served at a time; others are closed
 SECONDS = 5.0  # that a connection may take in all
 REUSE = 1.0  # seconds for which what was collected is shown again

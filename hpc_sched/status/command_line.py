@@ -18,7 +18,6 @@ from nova import objects
 objects.register_all()
 
 import argparse
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,12 +46,10 @@ def run(arguments: Sequence[str]) -> int:
 
     ConfigError where nova.conf cannot be read; SystemExit for wrong usage, and after --help.
     """
-    commands = UpgradeCommands()
     logging.register_options(CONF)
     nova_config.set_lib_defaults()
     conf.register_opts(CONF)
-    handler = functools.partial(_add_parsers, commands=commands)
-    CONF.register_cli_opt(cfg.SubCommandOpt("command", title="commands", handler=handler))
+    CONF.register_cli_opt(cfg.SubCommandOpt("command", title="commands", handler=_add_parsers))
     _read_configuration(arguments)
     if not CONF.config_file and not CONF.config_dir:
         raise exceptions.ConfigError(
@@ -62,8 +59,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         rpc.init(CONF)  # cells are named with their message queues; nothing is sent
     except (ValueError, messaging.MessagingException) as error:
-        why = masking.masked(str(error))
-        raise exceptions.ConfigError(f"transport_url of nova.conf: {why}") from error
+        raise exceptions.ConfigError(
+            f"transport_url of nova.conf: {masking.masked(str(error))}"
+        ) from error
     try:
         main_db.configure(CONF)
         api_db.configure(CONF)
@@ -90,14 +88,17 @@ def _read_configuration(arguments: Sequence[str]) -> None:
     service_setup.limit_retries()
 
 
-def _add_parsers(parsers: Any, commands: UpgradeCommands) -> None:
+def _add_parsers(parsers: Any) -> None:
     upgrade: argparse.ArgumentParser = parsers.add_parser("upgrade", help="check the cloud")
     upgrade.add_argument("check", choices=["check"], help="run all checks, print their results")
     upgrade.add_argument("--json", action="store_true", help="print JSON in place of the table")
-    upgrade.set_defaults(action_fn=commands.check)
+    upgrade.set_defaults(action_fn=UpgradeCommands().check)
     scheduler: argparse.ArgumentParser = parsers.add_parser(
         "scheduler", help="show what nova-scheduler decides by"
     )
-    what = "print digests of options and topology, and the texts that they are of"
-    scheduler.add_argument("show", choices=["show"], help=what)
+    scheduler.add_argument(
+        "show",
+        choices=["show"],
+        help="print digests of options and topology, and the texts that they are of",
+    )
     scheduler.set_defaults(action_fn=scheduler_text.show)

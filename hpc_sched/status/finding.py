@@ -1,10 +1,14 @@
 """What checks find, as results of oslo.upgradecheck."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from oslo_upgradecheck.upgradecheck import Code, Result
+
+Findings = Iterator[Result]
+# Of a check; returns the sentence of its success, for the case that it has found nothing.
+Verdict = Generator[Result, None, str]
 
 MAX_LISTED = 20  # lines of one list in the table
 NO_COMMENTS = (
@@ -19,11 +23,24 @@ warning = partial(Result, Code.WARNING)  # requests are placed worse than they c
 failure = partial(Result, Code.FAILURE)
 
 
-def merged(findings: Iterable[Result]) -> Result:
+def merged(findings: Findings) -> Result:
     """Return the table's line for a check: one finding a line, the worst first."""
-    ordered = sorted(findings, key=lambda finding: -finding.code)
-    code = ordered[0].code if ordered else Code.SUCCESS
-    return Result(code, "\n".join(finding.details or "" for finding in ordered) or None)
+    found: list[Result] = []
+    try:
+        while True:
+            found.append(next(findings))
+    except StopIteration as end:
+        if end.value and not found:
+            return good(end.value)
+    found.sort(key=lambda finding: -finding.code)
+    details = "\n".join(finding.details or "" for finding in found) or None
+    return Result(found[0].code if found else Code.SUCCESS, details)
+
+
+def listed(result: Callable[[str], Result], heading: str, texts: Sequence[str]) -> Findings:
+    """Yield results with a heading and the texts below it; nothing if there are none."""
+    if texts:
+        yield from map(result, (heading, *texts))
 
 
 def shortened(texts: Sequence[str]) -> list[str]:

@@ -16,6 +16,7 @@ from hpc_sched import exceptions, masking
 from hpc_sched import topology as topology_
 from hpc_sched.configuration import topology_options
 from hpc_sched.nova_glue.io import databases
+from hpc_sched.status.finding import Findings, warning
 from hpc_sched.topology.model import Topology
 
 CONF = nova.conf.CONF
@@ -34,7 +35,7 @@ class InspectedCompute:
 
 
 class InspectedCloud:
-    """The cloud that nova.conf names.
+    """The cloud that nova.conf, which ``CONF`` has read, names.
 
     Compute nodes and topology are read at the first use. One that cannot be read is not tried
     again: every check that needs it gets the same error.
@@ -45,11 +46,7 @@ class InspectedCloud:
 
     def computes(self) -> databases.CellAnswers[InspectedCompute]:
         """Return the compute nodes or raise DatabaseError. One query for cells and one in each."""
-
-        def read(context: nova_context.RequestContext) -> databases.CellAnswers[InspectedCompute]:
-            return databases.read_cells(context, None, computes_of_cell)
-
-        return self._once("computes", lambda: self.from_database("compute nodes", read))
+        return self._once("computes", lambda: self.from_cells("compute nodes", computes_of_cell))
 
     def topology(self) -> Topology:
         """Return the topology that nova.conf names, or raise TopologyError."""
@@ -65,6 +62,15 @@ class InspectedCloud:
             lambda: self.from_database("nova-schedulers", schedulers_up, "database"),
         )
 
+    def from_cells(
+        self, what: str, read: Callable[[nova_context.RequestContext, list[str]], list[Read]]
+    ) -> databases.CellAnswers[Read]:
+        """Return the rows that ``read`` finds in each cell; DatabaseError names ``what``.
+
+        One query for the cells, and those of ``read`` in each.
+        """
+        return self.from_database(what, lambda context: databases.read_cells(context, None, read))
+
     def from_database(
         self,
         what: str,
@@ -79,9 +85,9 @@ class InspectedCloud:
             return read(nova_context.get_admin_context())
         except Exception as error:
             # Drivers, SQLAlchemy, oslo.db and Nova have no exception in common.
-            database = "API database" if section == "api_database" else "database"
             raise exceptions.DatabaseError(
-                f"The {what} cannot be read from Nova's {database}: "
+                f"The {what} cannot be read from Nova's "
+                f"{'API database' if section == 'api_database' else 'database'}: "
                 f"{masking.first_line(error)}. Run this where nova-scheduler runs, as its user, "
                 f"and see [{section}] connection in nova.conf."
             ) from error
@@ -96,6 +102,12 @@ class InspectedCloud:
         if isinstance(found, exceptions.HPCSchedError):
             raise found
         return cast(Read, found)
+
+
+def unread_cells(computes: databases.CellAnswers[Any], what: str) -> Findings:
+    """Yield a warning for each cell that did not answer: its computes are not ``what``."""
+    for cell in computes.problems:
+        yield warning(f"{cell}. Its computes are not {what}.")
 
 
 def computes_of_cell(context: nova_context.RequestContext, _: list[str]) -> list[InspectedCompute]:

@@ -1,8 +1,9 @@
 """The checks of ``hpc-sched-status upgrade check``, in the order of the table."""
 
-import functools
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
@@ -12,7 +13,6 @@ from hpc_sched import exceptions
 from hpc_sched.status import finding
 from hpc_sched.status.checks import (
     app_classes,
-    failed_builds,
     filters,
     installation,
     metrics_endpoint,
@@ -26,37 +26,79 @@ from hpc_sched.status.checks import (
 )
 from hpc_sched.status.inspected_cloud import InspectedCloud
 
-Check = Callable[[InspectedCloud], Iterable[Result]]
 
-CHECKS: tuple[tuple[str, Check], ...] = (
-    ("Nova release", installation.check_versions),
-    ("Options", options.check),
-    ("Topology", topology_hosts.check),
-    ("Filters", filters.check),
-    ("Weighers", weighers.check),
-    ("Multipliers", multipliers.check),
-    ("Failed builds", failed_builds.check),
-    ("Application classes", app_classes.check_flavors),
-    ("Server groups", app_classes.check_groups),
-    ("Shared hosts", sharing.check),
-    ("Processor types", processor_types.check),
-    ("Placement results", options.check_placement_results),
-    ("Host subset", options.check_host_subset_size),
-    ("Shuffled hosts", options.check_shuffle),
-    ("Gang claims", options.check_gang_claims),
-    ("Instance tracking", options.check_instance_tracking),
-    ("Extra spec validators", installation.check_validators),
-    ("Schedulers", schedulers.check),
-    ("Metrics", metrics_endpoint.check),
+class Check(NamedTuple):
+    """One check: a line of the table, and an entry of the reference."""
+
+    name: str
+    find: Callable[[InspectedCloud], finding.Findings]
+    # What it says, for the reference, where that is not the docstring of its function.
+    sentence: str = ""
+
+
+CHECKS = (
+    Check("Nova release", installation.check_versions),
+    Check("Options", options.check),
+    Check("Topology", topology_hosts.check),
+    Check("Filters", filters.check),
+    Check("Weighers", weighers.check),
+    Check("Multipliers", multipliers.check),
+    Check("Failed builds", weighers.check_failed_builds),
+    Check("Application classes", app_classes.check_flavors),
+    Check("Server groups", app_classes.check_groups),
+    Check("Shared hosts", sharing.check),
+    Check("Processor types", processor_types.check),
+    Check("Placement results", options.check_placement_results),
+    Check(
+        "Host subset",
+        partial(
+            options.check_scheduler_option,
+            "host_subset_size",
+            1,
+            "Nova takes the best host.",
+            "Nova chooses at random among the {} best hosts, which takes VMs off the plan. Set it "
+            "to 1: the plan itself keeps requests that run at the same time apart.",
+        ),
+        "Return whether Nova takes the best host.",
+    ),
+    Check(
+        "Shuffled hosts",
+        partial(
+            options.check_scheduler_option,
+            "shuffle_best_same_weighed_hosts",
+            False,
+            "Hosts of equal weight stay in their order.",
+            "Nova chooses at random among hosts of one weight, and groups become less compact. Set "
+            "it to false.",
+        ),
+        "Return whether hosts of equal weight stay in their order.",
+    ),
+    Check("Gang claims", options.check_gang_claims),
+    Check(
+        "Instance tracking",
+        partial(
+            options.check_scheduler_option,
+            "track_instance_changes",
+            True,
+            "nova-compute reports changes of its VMs to the scheduler.",
+            "the scheduler reads the VMs of every host from the cells for every request, which "
+            "takes long with many hosts. Set it to true, except where the cells have message "
+            "queues of their own.",
+        ),
+        "Return whether nova-compute reports its instances to the scheduler.",
+    ),
+    Check("Extra spec validators", installation.check_validators),
+    Check("Schedulers", schedulers.check),
+    Check("Metrics", metrics_endpoint.check),
 )
 
 WIDTH = 60  # characters of the details, as in oslo.upgradecheck
 
 
-def judge(check: Check, cloud: InspectedCloud) -> Result:
+def judge(find: Callable[[InspectedCloud], finding.Findings], cloud: InspectedCloud) -> Result:
     """Return the result of a check; a failure where an option or a database cannot be read."""
     try:
-        return finding.merged(check(cloud))
+        return finding.merged(find(cloud))
     except exceptions.DatabaseError as error:
         return finding.failure(str(error))
     except exceptions.ConfigError as error:
@@ -71,14 +113,12 @@ class UpgradeCommands(upgradecheck.UpgradeCommands):
     def __init__(self) -> None:
         cloud = InspectedCloud()
         self._upgrade_checks = tuple(
-            (name, lambda _commands, check=check: judge(check, cloud)) for name, check in CHECKS
+            (check.name, lambda _commands, find=check.find: judge(find, cloud)) for check in CHECKS
         )
 
     def _get_details(self, upgrade_check_result: Result) -> str | None:
         """Return the details wrapped for the table: one paragraph a finding, uuids unbroken."""
-        wrap = functools.partial(
-            textwrap.fill, width=WIDTH, subsequent_indent="  ", break_on_hyphens=False
-        )
+        wrap = partial(textwrap.fill, width=WIDTH, subsequent_indent="  ", break_on_hyphens=False)
         texts = (upgrade_check_result.details or "").splitlines()
         wrapped = [wrap(text, initial_indent="  " if i else "") for i, text in enumerate(texts)]
         return "\n".join(wrapped) or None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import nova.conf
 import pytest
-from oslo_upgradecheck.upgradecheck import Code, Result
+from oslo_upgradecheck.upgradecheck import Code
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -19,6 +19,7 @@ from hpc_sched.metrics import catalogue
 from hpc_sched.metrics.address import Address
 from hpc_sched.metrics.endpoint import Endpoint
 from hpc_sched.status.checks import metrics_endpoint
+from hpc_sched.status.finding import merged
 from hpc_sched.status.inspected_cloud import InspectedCloud
 
 CONF = nova.conf.CONF
@@ -46,8 +47,8 @@ def checked(tmp_path: Path) -> Iterator[Callable[..., tuple[int, str]]]:
     def check(**options: str) -> tuple[int, str]:
         for name, value in options.items():
             CONF.set_override(f"metrics_{name}", value, "hpc_sched")
-        [found] = metrics_endpoint.check(InspectedCloud())
-        assert isinstance(found, Result)
+        found = merged(metrics_endpoint.check(InspectedCloud()))
+        assert "\n" not in found.details  # one finding
         return found.code, found.details
 
     yield check

@@ -4,11 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import nova.conf
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova.db.api import models as api_models
-from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import exceptions
 from hpc_sched.core.constraints.constraint import LevelConstraint
@@ -20,11 +18,9 @@ from hpc_sched.enabled_plugins import DEDICATED_FILTER, GROUP_FILTER, INTERFEREN
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.read import request_spec
-from hpc_sched.status.finding import failure, good, shortened, warning
-from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.status.finding import Findings, Verdict, failure, listed, shortened, warning
+from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
 from hpc_sched.topology import plurals
-
-CONF = nova.conf.CONF
 
 OPTION = "default_app_class"
 # They refuse a wrong class, name or score too.
@@ -33,7 +29,7 @@ _SHARING_FILTERS = (DEDICATED_FILTER, INTERFERENCE_FILTER)
 _POLICIES = ("anti-affinity", "soft-anti-affinity", "soft-affinity", "affinity")
 
 
-def check_flavors(cloud: InspectedCloud) -> list[Result]:
+def check_flavors(cloud: InspectedCloud) -> Verdict:
     """Return extra specs of flavors that are wrong, or that no enabled filter or weigher reads."""
     specs_of: dict[str, dict[str, str]] = {}
     flavors: dict[str, list[str]] = {}
@@ -41,21 +37,19 @@ def check_flavors(cloud: InspectedCloud) -> list[Result]:
         specs_of.setdefault(name, {})[key] = value
         is_class = key == APP_CLASS
         flavors.setdefault(f"{key}={value.strip().lower()}" if is_class else key, []).append(name)
-    found = list(_invalid(cloud, specs_of))
-    found += [
+    yield from _invalid(cloud, specs_of)
+    yield from (
         warning(
             f"{plurals.text(len(flavors[key]), 'flavor')} with {key} "
             f"({', '.join(shortened(sorted(flavors[key])))}): {harm}. {remedy}, or remove {key}."
         )
         for key, harm, remedy in _unread()
         if key in flavors
-    ]
-    return found or [
-        good(f"{plurals.text(len(specs_of), 'flavor')} with extra specs of hpc:, all valid.")
-    ]
+    )
+    return f"{plurals.text(len(specs_of), 'flavor')} with extra specs of hpc:, all valid."
 
 
-def _invalid(cloud: InspectedCloud, specs_of: Mapping[str, Mapping[str, str]]) -> Iterator[Result]:
+def _invalid(cloud: InspectedCloud, specs_of: Mapping[str, Mapping[str, str]]) -> Findings:
     """Yield each wrong key or value of each flavor, after a line that says what it leads to."""
     levels: tuple[str, ...] = ()
     try:
@@ -79,19 +73,19 @@ def _invalid(cloud: InspectedCloud, specs_of: Mapping[str, Mapping[str, str]]) -
             (faults.ignored, False),
         ):
             (refused if is_refused else ignored).extend(f"{name}: {text}" for text in texts)
-    if refused:
-        yield failure(
-            f"{plurals.text(len(refused), 'wrong extra spec')} of flavors: {refusing} refuses "
-            "new VMs of these flavors. Correct or remove them, with "
-            "--os-compute-api-version 2.86, so that nova-api validates them:"
-        )
-    yield from map(failure, refused)
-    if ignored:
-        yield warning(
-            f"{plurals.text(len(ignored), 'wrong or unknown extra spec')} of flavors: ignored, "
-            "with at most a warning for each request. Correct or remove them:"
-        )
-    yield from map(warning, ignored)
+    yield from listed(
+        failure,
+        f"{plurals.text(len(refused), 'wrong extra spec')} of flavors: {refusing} refuses "
+        "new VMs of these flavors. Correct or remove them, with "
+        "--os-compute-api-version 2.86, so that nova-api validates them:",
+        refused,
+    )
+    yield from listed(
+        warning,
+        f"{plurals.text(len(ignored), 'wrong or unknown extra spec')} of flavors: ignored, "
+        "with at most a warning for each request. Correct or remove them:",
+        ignored,
+    )
 
 
 def _unread() -> Iterator[tuple[str, str, str]]:
@@ -145,7 +139,7 @@ class InspectedGroup:
         )
 
 
-def check_groups(cloud: InspectedCloud) -> list[Result]:
+def check_groups(cloud: InspectedCloud) -> Verdict:
     """Return the server groups for which ``default_app_class`` decides although it is not set.
 
     Groups of every policy count, and those without instances; not those whose instances all name
@@ -154,28 +148,23 @@ def check_groups(cloud: InspectedCloud) -> list[Result]:
     value = CONF.hpc_sched.default_app_class
     location = CONF.get_location(OPTION, "hpc_sched")
     if location is not None and location.location.name not in ("opt_default", "set_default"):
-        return [good(f"{OPTION} = {value} is set.")]
+        return f"{OPTION} = {value} is set."
     groups = cloud.from_database("server groups", read_groups)
     packed = [group for group in groups if group.classed < group.members or not group.members]
-    packed.sort(key=_rank)
-    if not packed:
-        return [
-            good(
-                f"{OPTION} is not set, but there is no server group that {value}, its default, "
-                f"would be applied to. Before there is one, add the line {OPTION}={value}, or "
-                f"{OPTION}=none, to [hpc_sched] in nova.conf."
-            )
-        ]
-    return [
-        failure(
-            f"{OPTION} is not set: {plurals.text(len(packed), 'server group')} whose flavors do "
-            "not say hpc:app_class would be packed under as few leaf switches as possible, also "
-            f"where they are made for availability. Add to [hpc_sched] in nova.conf the line "
-            f"{OPTION}=none, and to the flavors for HPC hpc:app_class=sync; or the line "
-            f"{OPTION}={value}, and to the flavors of these groups hpc:app_class=none:"
-        ),
-        *map(failure, shortened(list(map(str, packed)))),
-    ]
+    yield from listed(
+        failure,
+        f"{OPTION} is not set: {plurals.text(len(packed), 'server group')} whose flavors do "
+        "not say hpc:app_class would be packed under as few leaf switches as possible, also "
+        f"where they are made for availability. Add to [hpc_sched] in nova.conf the line "
+        f"{OPTION}=none, and to the flavors for HPC hpc:app_class=sync; or the line "
+        f"{OPTION}={value}, and to the flavors of these groups hpc:app_class=none:",
+        shortened(list(map(str, sorted(packed, key=_rank)))),
+    )
+    return (
+        f"{OPTION} is not set, but there is no server group that {value}, its default, "
+        f"would be applied to. Before there is one, add the line {OPTION}={value}, or "
+        f"{OPTION}=none, to [hpc_sched] in nova.conf."
+    )
 
 
 def _rank(group: InspectedGroup) -> tuple[int, str, str]:
@@ -224,8 +213,9 @@ def _names_class(text: str) -> bool:
     try:
         spec = databases.object_in(text)
         flavor = databases.object_fields(spec.get("flavor"))
-        extra_specs = databases.dict_field(flavor.get("extra_specs"))
-        hints = databases.dict_field(spec.get("scheduler_hints"))
+        return request_spec.has_class(
+            databases.dict_field(flavor.get("extra_specs")),
+            databases.dict_field(spec.get("scheduler_hints")),
+        )
     except databases.UnreadableError:
         return False
-    return request_spec.has_class(extra_specs, hints)

@@ -3,18 +3,22 @@
 import difflib
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-import nova.conf
 from nova.scheduler import filters as nova_filters
-from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.enabled_plugins import FILTER_ORDER, GROUP_FILTER, RACK_FILTER
-from hpc_sched.status.finding import NO_COMMENTS, failure, good, has_comment, loaded, warning
-from hpc_sched.status.inspected_cloud import InspectedCloud
-
-CONF = nova.conf.CONF
+from hpc_sched.status.finding import (
+    NO_COMMENTS,
+    Findings,
+    Verdict,
+    failure,
+    has_comment,
+    loaded,
+    warning,
+)
+from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
 
 NOVAS = "nova.scheduler.filters.all_filters"
 OURS = "hpc_sched.filters.all_filters"
@@ -22,27 +26,28 @@ _BOUND = [one.spec.name for one in CONSTRAINTS if one.binds_place]
 _NO_START = "nova-scheduler does not start."
 
 
-def check(_cloud: InspectedCloud) -> list[Result]:
+def check(_cloud: InspectedCloud) -> Verdict:
     """Return what is wrong in available_filters and enabled_filters."""
     names = list(CONF.filter_scheduler.enabled_filters)
-    found, known = _available(CONF.filter_scheduler.available_filters)
-    if not found:  # otherwise all filters of a missing entry would be unknown too
-        found = [_unknown(name, known) for name in names if name not in known]
+    problems, known = _available(CONF.filter_scheduler.available_filters)
+    # If an entry is missing, all its filters would be unknown too.
+    unknown = [] if problems else [_unknown(name, known) for name in names if name not in known]
+    yield from map(failure, problems + unknown)
     for name, count in Counter(names).items():
         if count > 1 and name in FILTER_ORDER:
-            text = f"{name} is named {count} times in enabled_filters and is run as often."
-            found.append(warning(f"{text} Name it once."))
+            yield warning(
+                f"{name} is named {count} times in enabled_filters and is run as often. Name it "
+                "once."
+            )
     if GROUP_FILTER not in names:
         available = "" if GROUP_FILTER in known else f" and add available_filters = {OURS}"
-        text = (
+        yield warning(
             f"{GROUP_FILTER} is not enabled: a group that does not fit is spread instead of "
             f"refused, and {', '.join(_BOUND)} are no guarantees. Set "
             f"{_line([*names, GROUP_FILTER])}{available}"
         )
-        found.append(warning(text))
-    found += _order(list(dict.fromkeys(names)))
-    ours = [name for name in names if name in FILTER_ORDER]
-    return found or [good(f"enabled_filters ends in {', '.join(ours)}.")]
+    yield from _order(list(dict.fromkeys(names)))
+    return f"enabled_filters ends in {', '.join(name for name in names if name in FILTER_ORDER)}."
 
 
 def _in_order(names: Sequence[str]) -> list[str]:
@@ -54,9 +59,9 @@ def _line(names: Sequence[str]) -> str:
     return f"enabled_filters = {', '.join(_in_order(names))}"
 
 
-def _available(paths: Sequence[str]) -> tuple[list[Result], set[str]]:
+def _available(paths: Sequence[str]) -> tuple[list[str], set[str]]:
     """Return what is wrong in available_filters, and the names of the filters it provides."""
-    found: list[Result] = []
+    found: list[str] = []
     names: set[str] = set()
     for path in paths:
         if has_comment(path):
@@ -74,18 +79,19 @@ def _available(paths: Sequence[str]) -> tuple[list[Result], set[str]]:
                 f" cannot be imported: {problem}. {_NO_START} The lines that are needed are "
                 f"available_filters = {NOVAS} and available_filters = {OURS}"
             )
-        found.append(failure(f"available_filters = {path}{why}"))
+        found.append(f"available_filters = {path}{why}")
     return found, names
 
 
-def _unknown(name: str, known: set[str]) -> Result:
+def _unknown(name: str, known: set[str]) -> str:
+    """Return why a filter is not known, and the remedy."""
     names = f"enabled_filters names {name!r}, which"
     if has_comment(name):
-        return failure(f"{names} is no filter: {_NO_START} {NO_COMMENTS}")
+        return f"{names} is no filter: {_NO_START} {NO_COMMENTS}"
     novas = {cls.__name__ for cls in nova_filters.all_filters()}
     for provided, path in ((FILTER_ORDER, OURS), (novas, NOVAS)):
         if name in provided:
-            return failure(
+            return (
                 f"{names} available_filters does not give: {_NO_START} Add a line "
                 f"available_filters = {path}"
             )
@@ -94,13 +100,11 @@ def _unknown(name: str, known: set[str]) -> Result:
         f"HPC{name}", candidates, 1, 0.9
     )
     meant = f"Did you mean {close[0]}?" if close else "Remove it, or add its available_filters."
-    return failure(f"{names} is no filter: {_NO_START} {meant}")
+    return f"{names} is no filter: {_NO_START} {meant}"
 
 
-def _order(names: Sequence[str]) -> Iterator[Result]:
+def _order(names: Sequence[str]) -> Findings:
     expected = _in_order(names)
-    if names == expected:
-        return
     if RACK_FILTER in names and names[-1] != RACK_FILTER:
         behind = names[names.index(RACK_FILTER) + 1 :]
         yield failure(
@@ -109,10 +113,10 @@ def _order(names: Sequence[str]) -> Iterator[Result]:
             f"fit elsewhere. Set {_line(names)}"
         )
         return
-    early, late = next(
-        (a, b) for a, b in itertools.pairwise(names) if expected.index(a) > expected.index(b)
-    )
-    yield warning(
-        f"{early} before {late}: it counts on hosts that are removed after it, and groups are "
-        f"planned on them. Set {_line(names)}"
-    )
+    for early, late in itertools.pairwise(names):
+        if expected.index(early) > expected.index(late):
+            yield warning(
+                f"{early} before {late}: it counts on hosts that are removed after it, and groups "
+                f"are planned on them. Set {_line(names)}"
+            )
+            return

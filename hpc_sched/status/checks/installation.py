@@ -4,30 +4,29 @@ registered the validators of extra specs.
 
 import importlib.metadata
 import platform
-from collections.abc import Iterator
 
-from oslo_upgradecheck.upgradecheck import Result
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from hpc_sched import extensions
-from hpc_sched.status.finding import failure, good, warning
+from hpc_sched.status.finding import Findings, Verdict, failure, good, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 
 NAME = "hpc_sched"
 _REINSTALL = "Install hpc-sched again with pip, as a whole."
 
 
-def check_versions(_cloud: InspectedCloud, distribution: str = "hpc-sched") -> list[Result]:
+def check_versions(_cloud: InspectedCloud, distribution: str = "hpc-sched") -> Verdict:
     """Return whether what a package requires, with its extra ``nova``, is installed."""
     package = importlib.metadata.distribution(distribution)
-    found: list[Result] = []
     # Where the package importlib_metadata is installed, absent keys raise KeyError.
     supported = "".join(package.metadata.get_all("Requires-Python") or ())
     version = platform.python_version()
     if version not in SpecifierSet(supported):
-        text = f"Python {version} is not supported: expected {supported}."
-        found.append(failure(f"{text} Install Nova and hpc-sched for such a Python."))
+        yield failure(
+            f"Python {version} is not supported: expected {supported}. Install Nova and hpc-sched "
+            "for such a Python."
+        )
     shown = [f"Python {version}"]
     for requirement in map(Requirement, package.requires or ()):
         name, specifier = requirement.name, requirement.specifier
@@ -36,26 +35,25 @@ def check_versions(_cloud: InspectedCloud, distribution: str = "hpc-sched") -> l
         try:
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found.append(failure(f"{name} is not installed: pip install '{name}{specifier}'."))
+            yield failure(f"{name} is not installed: pip install '{name}{specifier}'.")
             continue
         shown.append(f"{name} {version}")
         if specifier.contains(version, prereleases=True):
             continue
         if name == "nova":
-            text = (
+            yield failure(
                 f"Nova {version} is not supported: this release of hpc-sched is tested with "
                 f"{specifier}. Nova promises nothing to out-of-tree filters; look "
                 "for a release of hpc-sched that supports it before you upgrade."
             )
         else:
-            text = f"{name} {version} is not supported: pip install '{name}{specifier}'."
-        found.append(failure(text))
-    return found or [good(", ".join(sorted(shown, key=str.lower)) + ".")]
+            yield failure(f"{name} {version} is not supported: pip install '{name}{specifier}'.")
+    return ", ".join(sorted(shown, key=str.lower)) + "."
 
 
 def check_validators(
     _cloud: InspectedCloud, group: str = "nova.api.extra_spec_validators"
-) -> Iterator[Result]:
+) -> Findings:
     """Return whether nova-api, if it runs here, validates ``hpc:`` extra specs by entry point."""
     points = extensions.points(group).select(name=NAME)
     if not points:
@@ -72,8 +70,8 @@ def check_validators(
             f"The validators of hpc: extra specs cannot be loaded: {type(error).__name__}: "
             f"{error}. {_REINSTALL}"
         )
-        return
-    yield good(
-        f"{number} extra specs are validated by nova-api where hpc-sched is installed: also "
-        "install it on every other host that runs one."
-    )
+    else:
+        yield good(
+            f"{number} extra specs are validated by nova-api where hpc-sched is installed: also "
+            "install it on every other host that runs one."
+        )

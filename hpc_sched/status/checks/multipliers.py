@@ -6,10 +6,8 @@ return ranks: their smallest step is multiplier / (ranks - 1); see the operator'
 
 import math
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-import nova.conf
 from nova import objects
 from nova.scheduler.weights import compute, cross_cell
 from oslo_upgradecheck.upgradecheck import Result
@@ -18,13 +16,11 @@ from hpc_sched import exceptions
 from hpc_sched.decimals import text_of
 from hpc_sched.enabled_plugins import MDOBP_LEAVES
 from hpc_sched.status.checks.weighers import LoadedWeigher, load, names
-from hpc_sched.status.finding import failure, good, warning
-from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.status.finding import Findings, failure, good, warning
+from hpc_sched.status.inspected_cloud import CONF, InspectedCloud, unread_cells
 from hpc_sched.topology import plurals
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.weighers import mdobp
-
-CONF = nova.conf.CONF
 
 # They weigh 0 for all hosts, except after failed builds and on moves between cells, where they
 # must decide before everything else. Each with the harm otherwise.
@@ -55,13 +51,15 @@ class _Candidates:
         return self.mdobp_step * (self.largest - 1)
 
 
-def check(cloud: InspectedCloud) -> list[Result]:
+def check(cloud: InspectedCloud) -> Findings:
     """Return how topology, and MDOBP inside its leaves, compare with the other weighers."""
     weighers, _ = load()  # the check of weighers reports what cannot be loaded
     ours = [one for one in weighers if one.is_topology or one.is_mdobp]
     if not ours:
-        return [good("No weigher of hpc_sched is enabled.")]
-    found, among = _candidates(cloud)
+        yield good("No weigher of hpc_sched is enabled.")
+        return
+    among = _candidates(cloud)
+    yield from unread_cells(cloud.computes(), "counted here")
     aggregates = [
         aggregate
         for aggregate in cloud.from_database("host aggregates", objects.AggregateList.get_all)
@@ -69,45 +67,52 @@ def check(cloud: InspectedCloud) -> list[Result]:
     ]
     aggregates.sort(key=lambda aggregate: (aggregate.name, aggregate.id))
     guards = [one for one in weighers if isinstance(one.weigher, tuple(GUARDS))]
-    others = 0.0
-    infinite = []
+    others, is_finite = 0.0, True
     for one in weighers:
         try:
             most = one.most(aggregates)
         except Exception as error:
             # A site's own weigher may need more of a host than its aggregates.
-            text = (
+            yield warning(
                 f"The multiplier of {one.name} cannot be read, {type(error).__name__}: "
                 f"{error}. Add it to the sum of the other multipliers yourself."
             )
-            found.append(warning(text))
             continue
         if not math.isfinite(others + most):
-            text = (
+            is_finite = False
+            yield failure(
                 f"The multiplier of {one.name} is no finite number, or too large: the order "
                 "of the hosts is then arbitrary. Set it, in nova.conf and in the metadata of "
                 "aggregates, to a number."
             )
-            infinite.append(failure(text))
         elif one not in ours and one not in guards:
             others += most
-    if infinite:
-        return found + infinite
+    if is_finite:
+        yield from _compared(ours, guards, others, among, aggregates)
+
+
+def _compared(
+    ours: list[LoadedWeigher],
+    guards: list[LoadedWeigher],
+    others: float,  # sum of the multipliers of the rest
+    among: _Candidates,
+    aggregates: list[objects.Aggregate],
+) -> Findings:
     packer = next((one for one in ours if one.is_mdobp), None)
     by_topology = [one for one in ours if one.is_topology]
     for one in by_topology:
         rivals = sum(rival.most(aggregates) for rival in by_topology if rival is not one)
         by_leaf = packer if "sync" in CONF.hpc_sched.mdobp_classes else None
-        found.append(_topology(one, others + rivals, by_leaf, among, guards))
+        yield _topology(one, others + rivals, by_leaf, among, guards)
         value = one.multiplier()
-        found += _guards_below(f"[hpc_sched] {one.option} = {text_of(value)}", value, guards)
+        yield from _guards_below(f"[hpc_sched] {one.option} = {text_of(value)}", value, guards)
     if packer is not None and (among.hosts > 1 or packer.multiplier() <= 0):
-        found.append(_mdobp(packer, others, among))
+        yield _mdobp(packer, others, among)
         # The weights of VMs without a leaf have a step for each host.
         most = packer.multiplier() * mdobp.STEP * (among.hosts - 1)
         weight = f"The largest weight of {packer.name} without a leaf, {text_of(round(most, 2))},"
-        found += _guards_below(weight, most, guards)
-    return found + [
+        yield from _guards_below(weight, most, guards)
+    yield from (
         warning(
             f"Aggregate {aggregate.name} overrides {one.option} with "
             f"{aggregate.metadata[one.option]} for {plurals.text(len(aggregate.hosts), 'host')}: "
@@ -117,23 +122,21 @@ def check(cloud: InspectedCloud) -> list[Result]:
         for one in ours
         for aggregate in aggregates
         if one.option in aggregate.metadata
-    ]
+    )
 
 
-def _candidates(cloud: InspectedCloud) -> tuple[list[Result], _Candidates]:
-    """Return warnings for unread cells, and the candidates; without a topology, a leaf per host."""
-    computes = cloud.computes()
-    found = [warning(f"{cell}. Its computes are not counted here.") for cell in computes.problems]
-    places = [(node.host, node.nodename) for node in computes.rows if node.enabled]
+def _candidates(cloud: InspectedCloud) -> _Candidates:
+    """Return the candidates of the cells that answered; without a topology, a leaf per host."""
+    places = [(node.host, node.nodename) for node in cloud.computes().rows if node.enabled]
     hosts = len(places)
     try:
         topology = cloud.topology()
     except exceptions.TopologyError:
-        return found, _Candidates(hosts, hosts, hosts)
+        return _Candidates(hosts, hosts, hosts)
     hosts_there, _ = HostNames(topology).find_all(places)
     sizes = Counter(topology.leaf_of(name) for name in hosts_there if name in topology)
     leaves = len(sizes) + hosts - sizes.total()
-    return found, _Candidates(hosts, leaves, max(sizes.values(), default=1))
+    return _Candidates(hosts, leaves, max(sizes.values(), default=1))
 
 
 def _topology(
@@ -219,7 +222,7 @@ def _without_weight(one: LoadedWeigher, harm: str) -> Result:
     )
 
 
-def _guards_below(what: str, value: float, guards: list[LoadedWeigher]) -> Iterator[Result]:
+def _guards_below(what: str, value: float, guards: list[LoadedWeigher]) -> Findings:
     for guard in guards:
         if 0 < abs(guard.multiplier()) <= value:
             harm = next(text for cls, text in GUARDS.items() if isinstance(guard.weigher, cls))

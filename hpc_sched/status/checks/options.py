@@ -2,11 +2,9 @@
 
 import difflib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-import nova.conf
 from oslo_config import cfg
-from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import conf, exceptions
 from hpc_sched.configuration import config_files
@@ -15,11 +13,9 @@ from hpc_sched.core.sharing.interference_file import read_index
 from hpc_sched.enabled_plugins import GROUP_FILTER, INTERFERENCE_FILTER, MDOBP_WEIGHER
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.claim import claim_conditions
-from hpc_sched.status.finding import failure, good, warning
-from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.status.finding import Findings, Verdict, failure, good, warning
+from hpc_sched.status.inspected_cloud import CONF, InspectedCloud, unread_cells
 from hpc_sched.topology import plurals
-
-CONF = nova.conf.CONF
 
 # Programs that run another one as root.
 _AS_ROOT = ("sudo", "doas", "pkexec")
@@ -33,17 +29,20 @@ _SHADOW = (
 )
 
 
-def check(_cloud: InspectedCloud) -> list[Result]:
+def check(_cloud: InspectedCloud) -> Verdict:
     """Return what is wrong in the section [hpc_sched] of nova.conf."""
-    found = unknown_names(config_files.paths_read(CONF))
+    yield from unknown_names(config_files.paths_read(CONF))
     try:
         if conf.is_shadow(CONF):
-            found.append(good(_SHADOW))
+            yield good(_SHADOW)
         conf.check(CONF)
     except ValueError as error:
-        return [*found, failure(f"{error}. nova-scheduler does not start with it{_unless()}.")]
-    found += [*_topology_command(), *_interference_file(), *_decision_log()]
-    return found or [good("All options of [hpc_sched] can be used.")]
+        yield failure(f"{error}. nova-scheduler does not start with it{_unless()}.")
+    else:
+        yield from _topology_command()
+        yield from _interference_file()
+        yield from _decision_log()
+    return "All options of [hpc_sched] can be used."
 
 
 def _unless() -> str:
@@ -52,24 +51,20 @@ def _unless() -> str:
     return ", except in shadow mode, which logs it and goes on" if is_shadow else ""
 
 
-def unknown_names(paths: Iterable[str]) -> list[Result]:
+def unknown_names(paths: Iterable[str]) -> Findings:
     """Warn of names in [hpc_sched] of these files that are no option; oslo.config ignores them."""
     known = [name for opt in conf.OPTS for name in (opt.dest, *_former_names(opt))]
-    found = []
     for path in paths:
         try:
             sections = config_files.sections_of(path)
         except exceptions.ConfigError as error:
-            found.append(failure(f"{error}."))
+            yield failure(f"{error}.")
             continue
         for name in sections.get(conf.GROUP.name, {}):
             if name.replace("-", "_") not in known:
                 close = difflib.get_close_matches(name, known, 1)
                 meant = f"did you mean {close[0]}?" if close else "remove it."
-                found.append(
-                    warning(f"{path}: [hpc_sched] {name} is no option and has no effect: {meant}")
-                )
-    return found
+                yield warning(f"{path}: [hpc_sched] {name} is no option and has no effect: {meant}")
 
 
 def _former_names(opt: cfg.Opt) -> list[str]:
@@ -78,7 +73,7 @@ def _former_names(opt: cfg.Opt) -> list[str]:
     return [name.replace("-", "_") for name in names if name is not None]
 
 
-def _topology_command() -> Iterator[Result]:
+def _topology_command() -> Findings:
     names = [os.path.basename(part) for part in CONF.hpc_sched.topology_command]
     if names and names[0] in _AS_ROOT and "timeout" not in names:
         yield warning(
@@ -89,12 +84,10 @@ def _topology_command() -> Iterator[Result]:
         )
 
 
-def _interference_file() -> Iterator[Result]:
+def _interference_file() -> Findings:
     path = CONF.hpc_sched.interference_file
-    if not path:
-        return
     plugins = configured_plugins.enabled()
-    if not plugins.has_filter(INTERFERENCE_FILTER):
+    if path and not plugins.has_filter(INTERFERENCE_FILTER):
         harm = "is not used"
         if plugins.reads_interference:
             harm = f"is read by {MDOBP_WEIGHER} alone, and keeps no applications apart"
@@ -102,8 +95,8 @@ def _interference_file() -> Iterator[Result]:
             f"interference_file = {path} {harm}: {INTERFERENCE_FILTER} is not "
             "enabled. Add it to enabled_filters, or remove the option."
         )
-        if not plugins.reads_interference:
-            return
+    if not path or not plugins.reads_interference:
+        return
     try:
         index = read_index(path)
     except exceptions.InterferenceError as error:
@@ -114,7 +107,7 @@ def _interference_file() -> Iterator[Result]:
         yield good(f"{path} knows {len(index.applications)} applications.")
 
 
-def _decision_log() -> Iterator[Result]:
+def _decision_log() -> Findings:
     path = CONF.hpc_sched.decision_log
     if not path:
         return
@@ -130,87 +123,52 @@ def _decision_log() -> Iterator[Result]:
         )
 
 
-def check_placement_results(cloud: InspectedCloud) -> Iterator[Result]:
+def check_placement_results(cloud: InspectedCloud) -> Findings:
     """Return whether a request without a server group sees every compute."""
     most = CONF.scheduler.max_placement_results
     computes = cloud.computes()
     number = sum(node.enabled for node in computes.rows)
-    for cell in computes.problems:
-        yield warning(f"{cell}. Its computes are not counted here.")
+    yield from unread_cells(computes, "counted here")
     if number <= most:
         yield good(f"{plurals.text(number, 'enabled compute')}, at most {most} results.")
-        return
-    enough = -(-number // STEP) * STEP
-    yield warning(
-        f"Placement returns at most {most} of {number} enabled computes, in no useful "
-        "order, to requests without a server group: their VMs are placed on a part of the "
-        f"fabric only. Set [scheduler] max_placement_results = {enough}, or have users make "
-        "server groups."
-    )
+    else:
+        yield warning(
+            f"Placement returns at most {most} of {number} enabled computes, in no useful "
+            "order, to requests without a server group: their VMs are placed on a part of the "
+            f"fabric only. Set [scheduler] max_placement_results = {-(-number // STEP) * STEP}, "
+            "or have users make server groups."
+        )
 
 
-def check_host_subset_size(_cloud: InspectedCloud) -> list[Result]:
-    """Return whether Nova takes the best host."""
-    return _scheduler_option(
-        "host_subset_size",
-        1,
-        "Nova takes the best host.",
-        "Nova chooses at random among the {} best hosts, which takes VMs off the plan. Set it to "
-        "1: the plan itself keeps requests that run at the same time apart.",
-    )
-
-
-def check_shuffle(_cloud: InspectedCloud) -> list[Result]:
-    """Return whether hosts of equal weight stay in their order."""
-    return _scheduler_option(
-        "shuffle_best_same_weighed_hosts",
-        False,
-        "Hosts of equal weight stay in their order.",
-        "Nova chooses at random among hosts of one weight, and groups become less compact. Set it "
-        "to false.",
-    )
-
-
-def check_gang_claims(_cloud: InspectedCloud) -> list[Result]:
+def check_gang_claims(_cloud: InspectedCloud) -> Verdict:
     """Return whether groups are claimed at once."""
     if conf.recorded_mode(CONF) == SHADOW:
-        return [good("mode is shadow: nothing is claimed ahead of Nova.")]
+        return "mode is shadow: nothing is claimed ahead of Nova."
     if not CONF.hpc_sched.gang_claims:
-        return [good("gang_claims is false: Nova claims the VMs of a group one by one.")]
+        return "gang_claims is false: Nova claims the VMs of a group one by one."
     why = claim_conditions.obstacle()
     if not configured_plugins.enabled().has_filter(GROUP_FILTER):
         why = f"{GROUP_FILTER} is not enabled"
-    if why is None:
-        return [
-            good(
-                "The VMs of a group are claimed at once. Set allocation_conflict_retry_count = 1 "
-                "in the section [placement] of Placement's own configuration."
-            )
-        ]
-    return [
-        warning(
+    if why is not None:
+        yield warning(
             f"{why}, so the VMs of a group are not claimed at once: groups that are placed at the "
             "same moment split each other. Change that, or set gang_claims = false."
         )
-    ]
-
-
-def check_instance_tracking(_cloud: InspectedCloud) -> list[Result]:
-    """Return whether nova-compute reports its instances to the scheduler."""
-    return _scheduler_option(
-        "track_instance_changes",
-        True,
-        "nova-compute reports changes of its VMs to the scheduler.",
-        "the scheduler reads the VMs of every host from the cells for every request, which takes "
-        "long with many hosts. Set it to true, except where the cells have message queues of "
-        "their own.",
+    return (
+        "The VMs of a group are claimed at once. Set allocation_conflict_retry_count = 1 "
+        "in the section [placement] of Placement's own configuration."
     )
 
 
-def _scheduler_option(name: str, wanted: object, fine: str, otherwise: str) -> list[Result]:
-    """Return whether an option of [filter_scheduler] has the value that suits groups."""
+def check_scheduler_option(
+    name: str, wanted: object, fine: str, otherwise: str, _cloud: InspectedCloud
+) -> Verdict:
+    """Return whether an option of [filter_scheduler] has the value that suits groups.
+
+    :param otherwise: harm and remedy where it has another value, which stands for ``{}``
+    """
     value = CONF.filter_scheduler[name]
-    if value == wanted:
-        return [good(fine)]
-    setting = f"[filter_scheduler] {name} = {str(value).lower()}"
-    return [warning(f"{setting}: {otherwise.format(value)}")]
+    if value != wanted:
+        setting = f"[filter_scheduler] {name} = {str(value).lower()}"
+        yield warning(f"{setting}: {otherwise.format(value)}")
+    return fine

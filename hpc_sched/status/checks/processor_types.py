@@ -1,12 +1,10 @@
 """Check: the options that order processor types name types that the cloud has."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
-import nova.conf
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova.db.main import models as main_models
-from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import exceptions
 from hpc_sched.core.processors.processor import METADATA, types_of
@@ -16,18 +14,16 @@ from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.read.room import host_processors
 from hpc_sched.status.checks.sharing import read_metadata
-from hpc_sched.status.finding import good, shortened, warning
-from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.status.finding import Findings, good, shortened, warning
+from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
 from hpc_sched.topology import plurals
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
 
-CONF = nova.conf.CONF
-
 ORDER, SPEEDS = "processor_order", "processor_speeds"
 
 
-def check(cloud: InspectedCloud) -> Iterator[Result]:
+def check(cloud: InspectedCloud) -> Findings:
     """Return the entries of ``processor_order`` and ``processor_speeds`` that no host's type has.
 
     Also the types without an entry if others have a speed. Reads nothing if neither is set.
@@ -64,8 +60,8 @@ def check(cloud: InspectedCloud) -> Iterator[Result]:
             "one."
         )
     number = plurals.text(len(features), "processor type")
-    named = f"{number}, {len(features) - len(bare)} with an entry"
-    yield good(f"{named}: {_listed(sorted(features))}." if features else f"{named}.")
+    names = f": {_listed(sorted(features))}" if features else ""
+    yield good(f"{number}, {len(features) - len(bare)} with an entry{names}.")
 
 
 def _listed(names: Collection[str]) -> str:
@@ -79,11 +75,7 @@ def _types(
 
     Nova's list of aggregates, one query for cells and one in each.
     """
-
-    def read(context: nova_context.RequestContext) -> databases.CellAnswers[tuple[str, str, str]]:
-        return databases.read_cells(context, None, _processors_of_cell)
-
-    answers = cloud.from_database("processors of hosts", read)
+    answers = cloud.from_cells("processors of hosts", _processors_of_cell)
     metadata = cloud.from_database("host aggregates", read_metadata)
     names, _ = HostNames(topology).find_all([(host, node) for host, node, _ in answers.rows])
     reported = [host_processors.parse_cpu_info(cpu_info) for *_, cpu_info in answers.rows]

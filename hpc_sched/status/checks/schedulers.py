@@ -1,8 +1,7 @@
 """Check: all nova-schedulers of the cloud decide by the same options and topology."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-import nova.conf
 from oslo_config import cfg
 from oslo_upgradecheck.upgradecheck import Result
 
@@ -11,11 +10,9 @@ from hpc_sched.core.decision_entry import LoggedScheduler
 from hpc_sched.snapshot.log import logged_decisions, logged_schedulers
 from hpc_sched.snapshot.log.logged_schedulers import SeenScheduler
 from hpc_sched.status import scheduler_text
-from hpc_sched.status.finding import failure, good, warning
-from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.status.finding import Findings, failure, good, warning
+from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
 from hpc_sched.topology import plurals
-
-CONF = nova.conf.CONF
 
 # The end of the decision log that is read: thousands of records.
 MAX_BYTES = 16 << 20
@@ -26,7 +23,7 @@ _COMPARE = (
 )
 
 
-def check(cloud: InspectedCloud) -> Iterator[Result]:
+def check(cloud: InspectedCloud) -> Findings:
     """Return whether nova-schedulers that are up have other options or another topology than here.
 
     Reads the services, in one query, and the newest records of the decision log. A scheduler is not
@@ -44,16 +41,13 @@ def check(cloud: InspectedCloud) -> Iterator[Result]:
     except (exceptions.HPCSchedError, cfg.Error) as error:
         yield warning(f"No scheduler is compared with this nova.conf: {error}.")
     path = CONF.hpc_sched.decision_log
-    if not path:
-        if up is not None:
-            yield _unseen(up, here)
-        return
-    try:
-        seen = _seen(path)
-    except exceptions.SnapshotError as error:
-        yield warning(f"decision_log: {error}. Schedulers are not compared.")
-        return
-    yield from _compared(path, up, here, seen)
+    if path:
+        try:
+            yield from _compared(path, up, here, _seen(path))
+        except exceptions.SnapshotError as error:
+            yield warning(f"decision_log: {error}. Schedulers are not compared.")
+    elif up is not None:
+        yield _unseen(up, here)
 
 
 def _unseen(up: Sequence[str], here: dict[str, LoggedScheduler]) -> Result:
@@ -72,14 +66,13 @@ def _compared(
     up: Sequence[str] | None,
     here: dict[str, LoggedScheduler],
     seen: dict[str, SeenScheduler],
-) -> Iterator[Result]:
+) -> Findings:
     # One that is down decides nothing any more.
     current = {host: one for host, one in seen.items() if up is None or host in up}
     own = {name: SeenScheduler(one, "", conf.recorded_mode(CONF)) for name, one in here.items()}
     different = list(logged_schedulers.differences(own | current))
-    for sentence in different:
-        yield warning(f"{sentence[0].upper()}{sentence[1:]}.")
     if different:
+        yield from (warning(f"{text[0].upper()}{text[1:]}.") for text in different)
         times = ", ".join(f"{host} {one.time}" for host, one in current.items())
         yield warning(
             f"Newest records: {times}. Copy nova.conf and topology to the hosts that differ and "
@@ -87,10 +80,12 @@ def _compared(
             "the next group. To see what differs run hpc-sched-status scheduler show on each, and "
             "diff the outputs."
         )
-    if here and not different:
-        digests = "; ".join(one.text() for one in here.values())
-        alike = f"{plurals.text(len(current), 'nova-scheduler')} seen in {path}"
-        yield good(f"{alike}, none decides otherwise than this nova.conf. {digests}.")
+    elif here:
+        yield good(
+            f"{plurals.text(len(current), 'nova-scheduler')} seen in {path}, none decides "
+            "otherwise than this nova.conf. "
+            f"{'; '.join(one.text() for one in here.values())}."
+        )
     missing = [host for host in up or () if host not in seen]
     if not missing or len(up or ()) < 2:
         return
@@ -112,8 +107,8 @@ def _compared(
 def _count(up: Sequence[str]) -> str:
     if not up:
         return "No nova-scheduler is up"
-    are = "are" if len(up) > 1 else "is"
-    return f"{plurals.text(len(up), 'nova-scheduler')} {are} up: {', '.join(up)}"
+    number = plurals.text(len(up), "nova-scheduler")
+    return f"{number} {'are' if len(up) > 1 else 'is'} up: {', '.join(up)}"
 
 
 def _seen(path: str) -> dict[str, SeenScheduler]:

@@ -1,12 +1,10 @@
 """Check: the VMs on each host keep the rules for sharing it (Gupta2013)."""
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-import nova.conf
 from nova import context as nova_context
 from nova import objects
-from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import exceptions
 from hpc_sched.core.sharing import interference_file
@@ -17,11 +15,9 @@ from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.read.instances import host_instances, instance_applications
 from hpc_sched.nova_glue.read.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
-from hpc_sched.status.finding import failure, good, shortened, warning
-from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.status.finding import Findings, failure, good, listed, shortened, warning
+from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
 from hpc_sched.topology import plurals
-
-CONF = nova.conf.CONF
 
 _REMEDY = (
     "Migrate them, or the others. It may come from force_hosts, a scheduler without the filters, "
@@ -29,7 +25,7 @@ _REMEDY = (
 )
 
 
-def check(cloud: InspectedCloud) -> Iterator[Result]:
+def check(cloud: InspectedCloud) -> Findings:
     """Return the hosts on which dedication, a limit or the interference index is broken."""
     found = cloud.from_database("VMs on hosts", read_instances)
     metadata = cloud.from_database("host aggregates", read_metadata)
@@ -59,10 +55,12 @@ def check(cloud: InspectedCloud) -> Iterator[Result]:
     if unknown:
         yield warning(f"The application of {plurals.text(unknown, 'VM')} could not be read.")
     for rule, texts in broken.items():
-        hosts = f"Rule {rule} is broken on {plurals.text(len(texts), 'host')}"
-        finding = failure if rule == DEDICATION else warning
-        yield finding(f"{hosts}. {_REMEDY}:")
-        yield from map(finding, shortened(texts))
+        hosts = plurals.text(len(texts), "host")
+        yield from listed(
+            failure if rule == DEDICATION else warning,
+            f"Rule {rule} is broken on {hosts}. {_REMEDY}:",
+            shortened(texts),
+        )
     if not broken:
         yield good(f"No rule is broken by the VMs on {plurals.text(len(found.at), 'host')}.")
 

@@ -1,26 +1,20 @@
 """Check: the topology loads, and names every compute that takes instances."""
 
 import re
-from collections.abc import Iterator
-
-import nova.conf
-from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import exceptions
 from hpc_sched.configuration import topology_options
 from hpc_sched.nova_glue.io import fabric
-from hpc_sched.status.finding import failure, good, shortened, warning
-from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.status.finding import Findings, failure, good, shortened, warning
+from hpc_sched.status.inspected_cloud import CONF, InspectedCloud, unread_cells
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
 
-CONF = nova.conf.CONF
-
 _COMMA = re.compile(r",(?![^\[]*\])")  # outside of brackets
 
 
-def check(cloud: InspectedCloud) -> Iterator[Result]:
+def check(cloud: InspectedCloud) -> Findings:
     """Return how the topology compares with the cloud's computes."""
     driver, options = topology_options.source(CONF)
     described = options.get("path") or " ".join(options.get("command", ()))
@@ -40,12 +34,10 @@ def check(cloud: InspectedCloud) -> Iterator[Result]:
         yield failure(str(error))
 
 
-def _coverage(topology: Topology, cloud: InspectedCloud) -> Iterator[Result]:
+def _coverage(topology: Topology, cloud: InspectedCloud) -> Findings:
     computes = cloud.computes()
-    for cell in computes.problems:
-        yield warning(f"{cell}. Its computes are not compared with the topology.")
-    places = [(node.host, node.nodename) for node in computes.rows]
-    names, _ = HostNames(topology).find_all(places)
+    yield from unread_cells(computes, "compared with the topology")
+    names, _ = HostNames(topology).find_all([(node.host, node.nodename) for node in computes.rows])
     missing = sorted(
         node.nodename
         for node, name in zip(computes.rows, names, strict=True)
@@ -65,8 +57,10 @@ def _coverage(topology: Topology, cloud: InspectedCloud) -> Iterator[Result]:
     elif number:
         yield good(f"All {enabled} are in it.")
     if unused:
-        hosts = f"{plurals.text(len(unused), 'host')} of the topology"
-        yield good(f"{hosts} are no computes: {_folded(unused)}. They do no harm.")
+        yield good(
+            f"{plurals.text(len(unused), 'host')} of the topology are no computes: "
+            f"{_folded(unused)}. They do no harm."
+        )
 
 
 def _folded(names: list[str]) -> str:

@@ -1,27 +1,35 @@
-"""Check: one weigher by topology, MDOBP where hosts are shared, and no misspelt weigher."""
+"""Checks: one weigher by topology, MDOBP where hosts are shared, no misspelt weigher; no host is
+kept from groups because builds on it have failed.
+"""
 
 import difflib
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-import nova.conf
 from nova import objects
 from nova.scheduler import weights
-from nova.scheduler.weights import metrics
-from oslo_upgradecheck.upgradecheck import Result
+from nova.scheduler.weights import compute, metrics
 
 from hpc_sched.enabled_plugins import ALL_WEIGHERS, DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
-from hpc_sched.status.finding import NO_COMMENTS, failure, good, has_comment, loaded, warning
-from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.status.finding import (
+    NO_COMMENTS,
+    Findings,
+    Verdict,
+    failure,
+    has_comment,
+    loaded,
+    shortened,
+    warning,
+)
+from hpc_sched.status.inspected_cloud import CONF, InspectedCloud, unread_cells
+from hpc_sched.topology import plurals
 from hpc_sched.weighers.group_weigher import GroupWeigher, TopologyWeigher
 from hpc_sched.weighers.mdobp import MDOBPWeigher
-
-CONF = nova.conf.CONF
 
 NOVAS = "nova.scheduler.weights.all_weighers"
 HOP_BYTE = "hpc_sched.weighers.hop_byte.HopByteWeigher"
@@ -90,8 +98,9 @@ def load() -> tuple[list[LoadedWeigher], list[tuple[str, str]]]:
     for path in CONF.filter_scheduler.weight_classes:
         classes, problem = loaded(weights.HostWeightHandler(), path)
         if problem is not None:
-            why = f"weight_classes names {path!r}, which cannot be imported: {problem}."
-            missing.append((path, why))
+            missing.append(
+                (path, f"weight_classes names {path!r}, which cannot be imported: {problem}.")
+            )
         for cls in classes:
             try:
                 weigher = cls.__new__(cls) if issubclass(cls, GroupWeigher) else cls()
@@ -106,51 +115,50 @@ def names(weighers: Sequence[LoadedWeigher]) -> str:
     return ", ".join(weigher.name for weigher in weighers)
 
 
-def check(_cloud: InspectedCloud) -> list[Result]:
+def check(_cloud: InspectedCloud) -> Verdict:
     """Return what is wrong in weight_classes."""
     weighers, missing = load()
     paths = CONF.filter_scheduler.weight_classes
-    found = [
-        failure(f"{why} nova-scheduler does not start. {_meant(path)}") for path, why in missing
-    ]
+    for path, why in missing:
+        yield failure(f"{why} nova-scheduler does not start. {_meant(path)}")
     deciding = [one for one in weighers if one.is_topology and one.multiplier() != 0]
     by_topology = {one.path for one in weighers if one.is_topology}
     if len(deciding) > 1:
         others = [path for path in paths if path not in by_topology]
         packer = [MDOBP] if ALL_WEIGHERS in by_topology else []
-        text = (
+        yield failure(
             f"{len(deciding)} weighers by topology are enabled, {names(deciding)}: their ranks "
             "add up and groups follow none of their orders. Enable one. Set "
+            + _line(*others, HOP_BYTE, *packer)
         )
-        found.append(failure(text + _line(*others, HOP_BYTE, *packer)))
     elif not by_topology and not missing:
-        text = "No weigher by topology is enabled: hosts are chosen by Nova's weighers alone. Set "
-        found.append(warning(text + _line(*paths, HOP_BYTE)))
+        yield warning(
+            "No weigher by topology is enabled: hosts are chosen by Nova's weighers alone. Set "
+            + _line(*paths, HOP_BYTE)
+        )
     for name, count in Counter(one.name for one in weighers).items():
         if count > 1:
-            text = f"{name} is enabled {count} times and counts as often. Name it once."
-            found.append(warning(text))
+            yield warning(f"{name} is enabled {count} times and counts as often. Name it once.")
+    yield from _mdobp(any(one.is_mdobp for one in weighers))
+    if not any(type(one.weigher).__module__.startswith("nova.") for one in weighers):
+        yield warning(
+            "None of Nova's own weighers is enabled: hosts whose builds fail are not avoided, "
+            "and requests without a group go anywhere. Set " + _line(NOVAS, *paths)
+        )
+    return f"{names(deciding) or 'no weigher'} places by topology."
+
+
+def _mdobp(is_enabled: bool) -> Findings:
+    """Yield where MDOBPWeigher is missing, and what is wrong in ``mdobp_classes``."""
+    line = _line(*CONF.filter_scheduler.weight_classes, MDOBP)
+    classes = CONF.hpc_sched.mdobp_classes
     plugins = configured_plugins.enabled()
     sharing = list(filter(plugins.has_filter, (DEDICATED_FILTER, INTERFERENCE_FILTER)))
-    if sharing and not any(one.is_mdobp for one in weighers):
-        text = (
+    if sharing and not is_enabled:
+        yield warning(
             f"{', '.join(sharing)} without MDOBPWeigher: class async is not consolidated, and "
-            "class sync fills the fewest hosts of a leaf. Set "
+            f"class sync fills the fewest hosts of a leaf. Set {line}"
         )
-        found.append(warning(text + _line(*paths, MDOBP)))
-    found += _mdobp_classes(any(one.is_mdobp for one in weighers))
-    if not any(type(one.weigher).__module__.startswith("nova.") for one in weighers):
-        text = (
-            "None of Nova's own weighers is enabled: hosts whose builds fail are not avoided, "
-            "and requests without a group go anywhere. Set "
-        )
-        found.append(warning(text + _line(NOVAS, *paths)))
-    return found or [good(f"{names(deciding) or 'no weigher'} places by topology.")]
-
-
-def _mdobp_classes(is_enabled: bool) -> Iterator[Result]:
-    """Yield what is wrong in ``mdobp_classes``."""
-    classes = CONF.hpc_sched.mdobp_classes
     if is_enabled and not classes:
         yield warning(
             "MDOBPWeigher is enabled and places no VMs: mdobp_classes is empty. Name classes, or "
@@ -159,8 +167,7 @@ def _mdobp_classes(is_enabled: bool) -> Iterator[Result]:
     elif not is_enabled and "none" in classes:
         yield warning(
             f"mdobp_classes = {','.join(classes)}: nothing packs requests that are not HPC, for "
-            "MDOBPWeigher is not enabled. Set "
-            + _line(*CONF.filter_scheduler.weight_classes, MDOBP)
+            f"MDOBPWeigher is not enabled. Set {line}"
         )
 
 
@@ -175,3 +182,29 @@ def _meant(path: str) -> str:
     if close and close[0] != path:
         return f"Did you mean {close[0]}?"
     return "Remove it, or repair its package."
+
+
+def check_failed_builds(cloud: InspectedCloud) -> Verdict:
+    """Return the hosts on which builds have failed, where BuildFailureWeigher outvotes topology."""
+    weighers, _ = load()  # the check of weighers reports what cannot be loaded
+    ours = [abs(one.multiplier()) for one in weighers if one.is_topology or one.is_mdobp]
+    guards = [one for one in weighers if isinstance(one.weigher, compute.BuildFailureWeigher)]
+    if not any(abs(guard.multiplier()) > max(ours, default=0.0) for guard in guards):
+        return "BuildFailureWeigher does not outvote the weighers of hpc_sched."
+    computes = cloud.computes()
+    yield from unread_cells(computes, "looked at")
+    failed = sorted(
+        (node.nodename, node.failed_builds)
+        for node in computes.rows
+        if node.enabled and node.failed_builds
+    )
+    if failed:
+        hosts = ", ".join(shortened([f"{name} ({count})" for name, count in failed]))
+        yield warning(
+            f"Builds have failed on {plurals.text(len(failed), 'host')}: {hosts}. "
+            "BuildFailureWeigher keeps VMs off them, and groups are planned without them as "
+            "long as they fit, which may split them. The count stays until a build there "
+            "succeeds or nova-compute restarts: repair the host, then restart its "
+            "nova-compute, or create a server on it (openstack server create --host)."
+        )
+    return "No build has failed on any enabled compute."
