@@ -45,15 +45,14 @@ _values: _Values | None = None
 def start() -> None:
     """Count from now on, from zero; what was counted before is forgotten, but not its series."""
     global _values
-    found = _Values()
-    if _values is not None:
-        found.numbers.update(dict.fromkeys(_values.numbers, 0.0))
-    for metric in METRICS:
-        if metric.kind != GAUGE:
-            for labels in metric.known_series():
-                for part in _parts(metric):
-                    found.numbers[Series(metric, tuple(labels.items()), part)] = 0.0
-    _values = found
+    known = [
+        Series(metric, tuple(labels.items()), part)
+        for metric in METRICS
+        if metric.kind != GAUGE
+        for labels in metric.known_series()
+        for part in ((*BOUNDS, SUM) if metric.kind == HISTOGRAM else ("",))
+    ]
+    _values = _Values(dict.fromkeys([*numbers(), *known], 0.0))
 
 
 def stop() -> None:
@@ -69,8 +68,7 @@ def is_on() -> bool:
 
 def count(metric: Metric, **labels: str) -> None:
     """Add one to a counter."""
-    if (values := _values) is not None:
-        _add(values, Series(metric, tuple(labels.items())), 1.0)
+    add(metric, 1.0, **labels)
 
 
 def add(metric: Metric, amount: float, **labels: str) -> None:
@@ -81,8 +79,7 @@ def add(metric: Metric, amount: float, **labels: str) -> None:
 
 def expose(metric: Metric, **labels: str) -> None:
     """Show a counter at 0: from a series that begins at 1 Prometheus sees no increase."""
-    if (values := _values) is not None:
-        _add(values, Series(metric, tuple(labels.items())), 0.0)
+    add(metric, 0.0, **labels)
 
 
 def observe(metric: Metric, seconds: float) -> None:
@@ -123,9 +120,11 @@ def expire(metric: Metric, seconds: float) -> None:
         return
     until = clock.current.unix_time() - seconds
     with values.lock:
-        for series, (_, set_at) in values.gauges.items():
-            if series.metric is metric and set_at < until:
-                values.gauges[series] = 0.0, set_at
+        values.gauges |= {
+            series: (0.0, set_at)
+            for series, (_, set_at) in values.gauges.items()
+            if series.metric is metric and set_at < until
+        }
 
 
 def numbers() -> dict[Series, float]:
@@ -150,7 +149,3 @@ def _add(values: _Values, series: Series, amount: float) -> None:
         if before is None and len(values.numbers) >= MAX_SERIES:
             return
         values.numbers[series] = (before or 0.0) + amount
-
-
-def _parts(metric: Metric) -> tuple[str, ...]:
-    return (*BOUNDS, SUM) if metric.kind == HISTOGRAM else ("",)

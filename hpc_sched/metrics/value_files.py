@@ -9,6 +9,7 @@ A worker that is started in place of another takes its slot, and goes on from it
 """
 
 import fcntl
+import functools
 import json
 import os
 import stat
@@ -93,7 +94,7 @@ class Slot:
         self._directory, self._number = directory, number
         self._lock: int | None = lock_  # None once another worker has the slot
         self._written: dict[str, bytes] = {}  # name to content
-        self._keys: dict[Series, bytes] = {}
+        self._key = functools.cache(_key)
         self._before: dict[str, dict[bytes, float]] = {}  # by kind; of earlier workers
 
     @classmethod
@@ -140,8 +141,9 @@ class Slot:
 
     def remove(self) -> None:
         """Remove the files; raises OSError."""
-        for path in self._files():
-            path.unlink(missing_ok=True)
+        for path in self._directory.glob(f"*_{self._number}.db*"):
+            if path.suffix in (".db", _NEW):
+                path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let another worker take the slot."""
@@ -163,10 +165,6 @@ class Slot:
         """Remove what ends with its worker; raises OSError."""
         for path in self._directory.glob(f"{_LIVE}*_{self._number}.db"):
             path.unlink(missing_ok=True)
-
-    def _files(self) -> list[Path]:
-        found = self._directory.glob(f"*_{self._number}.db*")
-        return [path for path in found if path.suffix in (".db", _NEW)]
 
     def _replace(self, name: str, content: bytes) -> None:
         if self._written.get(name) == content:
@@ -190,17 +188,10 @@ class Slot:
                 # Of a damaged file there may be no end.
                 entries = list(islice(values, counts.MAX_SERIES + 1))
                 of_kind = {key.encode(): value for key, value, *_ in entries}
-                is_good = len(entries) <= counts.MAX_SERIES and all(map(_parsed, of_kind))
+                if len(entries) <= counts.MAX_SERIES and all(map(_parsed, of_kind)):
+                    found[kind] = of_kind
             except Exception:  # nosec B112 - no file, or another one than a worker writes
                 continue
-            if is_good:
-                found[kind] = of_kind
-        return found
-
-    def _key(self, series: Series) -> bytes:
-        found = self._keys.get(series)
-        if found is None:
-            found = self._keys[series] = _key(series)
         return found
 
 
@@ -238,8 +229,7 @@ def _key(series: Series) -> bytes:
     elif series.part:
         name += "_bucket"
         labels[counts.LE] = series.part
-    key = mmap_key(metric.name, name, list(labels), list(labels.values()), metric.help)
-    return key.encode()
+    return mmap_key(metric.name, name, list(labels), list(labels.values()), metric.help).encode()
 
 
 def _parsed(key: bytes) -> tuple[str, dict[str, str]]:
