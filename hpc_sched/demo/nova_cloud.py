@@ -27,9 +27,9 @@ from nova import test as nova_test
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import fixtures as functional_fixtures
 from nova.tests.functional import integrated_helpers
-from oslo_config import cfg
 
 from hpc_sched import conf
+from hpc_sched.configuration import config_files
 from hpc_sched.demo import thread_fixtures
 from hpc_sched.demo.thread_fixtures import CellDatabases
 
@@ -76,20 +76,20 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         # Hundreds of idle threads of Nova 34 would poll for work 100 times a second.
         _thread.ThreadWorker.MAX_IDLE_FOR = 1
         conf.register_opts(CONF)
-        self.flags(compute_driver=DRIVER)
         # The wheel of Nova installs the pipeline of the API under the environment's etc.
         pipeline = os.path.join(sys.prefix, "etc", "nova", "api-paste.ini")
         self.flags(api_paste_config=pipeline, group="wsgi")
         quotas = ("instances", "cores", "ram", "server_groups", "server_group_members")
         self.flags(**dict.fromkeys(quotas, -1), group="quota")
         # A new compute node reports the initial ratios until its first periodic update.
-        for ratio in ("cpu", "ram", "disk"):
-            self.flags(**{f"{ratio}_allocation_ratio": 1.0})
-            self.flags(**{f"initial_{ratio}_allocation_ratio": 1.0})
-        self.flags(reserved_host_memory_mb=0)
+        ratios = ("cpu", "ram", "disk", "initial_cpu", "initial_ram", "initial_disk")
+        self.flags(
+            compute_driver=DRIVER,
+            reserved_host_memory_mb=0,
+            **{f"{ratio}_allocation_ratio": 1.0 for ratio in ratios},
+        )
         for size in ("vcpus", "memory_mb", "local_gb"):
-            attribute = f"nova.virt.{DRIVER}.{size}"
-            self.useFixture(fixtures.MonkeyPatch(attribute, getattr(self, size)))
+            self.useFixture(fixtures.MonkeyPatch(f"nova.virt.{DRIVER}.{size}", getattr(self, size)))
         self.policy = self.useFixture(nova_fixtures.RealPolicyFixture())
         self.neutron = self.useFixture(nova_fixtures.NeutronFixture(self))
         self.glance = self.useFixture(nova_fixtures.GlanceFixture(self))
@@ -97,8 +97,9 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         self.placement_fixture = self.useFixture(functional_fixtures.PlacementFixture())
         self.placement = self.placement_fixture.api
         # With the default, parallel claims overbook hosts (Placement 16.0.0).
-        placement_config = self.placement_fixture.conf_fixture
-        placement_config.config(allocation_conflict_retry_count=1, group="placement")
+        self.placement_fixture.conf_fixture.config(
+            allocation_conflict_retry_count=1, group="placement"
+        )
         self.useFixture(nova_fixtures.AllServicesCurrent())
         self.notifier = self.useFixture(nova_fixtures.NotificationFixture(self))
         self.start_api()
@@ -118,8 +119,8 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
 
     def start_api(self) -> None:
         """Start Nova's API."""
-        api = self.useFixture(nova_fixtures.OSAPIFixture(api_version="v2.1"))
-        self.api = self.admin_api = api.admin_api
+        fixture = nova_fixtures.OSAPIFixture(api_version="v2.1")
+        self.api = self.admin_api = self.useFixture(fixture).admin_api
         self.api.microversion = "latest"
 
     def start_scheduler(self, options: Mapping[tuple[str, str], Any]) -> None:
@@ -155,9 +156,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
 
     def server_group(self, name: str, policy: str, rules: Mapping[str, int] | None = None) -> str:
         """Create a server group through the API and return its id."""
-        body: dict[str, Any] = {"name": name, "policy": policy}
-        if rules:
-            body["rules"] = dict(rules)
+        body = {"name": name, "policy": policy} | ({"rules": dict(rules)} if rules else {})
         return str(self.api.post_server_groups(body)["id"])
 
     def boot(
@@ -179,14 +178,11 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
             "min_count": count,
             "max_count": count,
             "return_reservation_id": count > 1,
+            **({"availability_zone": f"nova:{host}"} if host else {}),
         }
-        if host:
-            server["availability_zone"] = f"nova:{host}"
-        body: dict[str, Any] = {"server": server}
         all_hints = dict(hints or {}) | ({"group": group} if group else {})
-        if all_hints:
-            body["os:scheduler_hints"] = all_hints
-        answer = self.api.post_server(body)
+        also = {"os:scheduler_hints": all_hints} if all_hints else {}
+        answer = self.api.post_server({"server": server} | also)
         if count == 1:
             return [answer["id"]]
         return [server["id"] for server in self._list(reservation_id=answer["reservation_id"])]
@@ -230,11 +226,9 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
 
 def read_options(path: Path) -> dict[tuple[str, str], Any]:
     """Return the options of a nova.conf file, as their registered types, by section and name."""
-    sections: dict[str, dict[str, list[str]]] = {}
-    cfg.ConfigParser(str(path), sections).parse()
     conf.register_opts(CONF)
     options: dict[tuple[str, str], Any] = {}
-    for section, settings in sections.items():
+    for section, settings in config_files.sections_of(str(path)).items():
         group = None if section == "DEFAULT" else CONF._get_group(section)
         for key, values in settings.items():
             opt = CONF._get_opt_info(key, group)["opt"]

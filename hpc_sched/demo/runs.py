@@ -77,8 +77,9 @@ def run_all(
             try:
                 results[name] = reader.result(max(deadline - time.monotonic(), 0))
             except TimeoutError:
-                error_text = f"{name}: no result within {timeout:.0f} s{where}"
-                raise exceptions.HPCSchedError(error_text) from None
+                raise exceptions.HPCSchedError(
+                    f"{name}: no result within {timeout:.0f} s{where}"
+                ) from None
             except exceptions.HPCSchedError as error:
                 raise exceptions.HPCSchedError(f"{name}: {error}{where}") from None
         for log_name in logs.values():

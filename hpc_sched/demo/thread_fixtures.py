@@ -42,9 +42,9 @@ class DatabaseFiles(fixtures.Fixture):
         self._create_engine = engines.create_engine
         self.useFixture(fixtures.MonkeyPatch("oslo_db.sqlalchemy.engines.create_engine", self._new))
         if LACKS_THREADS:
-            manager, name = enginefacade._TransactionContextManager, "_transaction_scope"
-            scope = self._one_writer(getattr(manager, name))
-            self.useFixture(fixtures.MockPatchObject(manager, name, scope))
+            manager = enginefacade._TransactionContextManager
+            scope = self._one_writer(manager._transaction_scope)
+            self.useFixture(fixtures.MockPatchObject(manager, "_transaction_scope", scope))
 
     def _new(self, sql_connection: object, **options: Any) -> Any:
         # A string, or the URL object of SQLAlchemy in Placement.
