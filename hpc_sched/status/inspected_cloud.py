@@ -121,10 +121,9 @@ def computes_of_cell(context: nova_context.RequestContext, _: list[str]) -> list
         .join(service, same_host)
         .where(node.deleted == 0)
     )
-    rows = databases.cell_rows(context, query)
     return [
         InspectedCompute(host, nodename, not disabled, _failed_builds(stats))
-        for host, nodename, disabled, stats in rows
+        for host, nodename, disabled, stats in databases.cell_rows(context, query)
     ]
 
 

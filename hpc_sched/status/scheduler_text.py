@@ -1,9 +1,7 @@
 """What a nova-scheduler with this nova.conf would use: digests, and the texts that they are of."""
 
 import sys
-from dataclasses import dataclass
 
-import nova.conf
 from oslo_config import cfg
 
 import hpc_sched
@@ -12,22 +10,14 @@ from hpc_sched.core.decision_entry import LoggedScheduler
 from hpc_sched.core.sharing.interference_file import read_index
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.io import scheduler_digests
-from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
 from hpc_sched.topology import canonical_text
 
-CONF = nova.conf.CONF
 
+def described(cloud: InspectedCloud) -> tuple[LoggedScheduler, tuple[str, ...]]:
+    """Return the scheduler that this nova.conf and its files describe, as it would start now.
 
-@dataclass(frozen=True, slots=True)
-class DescribedScheduler:
-    """A scheduler as it would start now."""
-
-    scheduler: LoggedScheduler
-    lines: tuple[str, ...]  # the canonical texts of all digests
-
-
-def described(cloud: InspectedCloud) -> DescribedScheduler:
-    """Return the scheduler that this nova.conf and its files describe.
+    With it the lines of the canonical texts of all digests.
 
     :raises exceptions.TopologyError: if the topology is missing or wrong
     :raises exceptions.InterferenceError: if the interference index is
@@ -37,16 +27,14 @@ def described(cloud: InspectedCloud) -> DescribedScheduler:
     path = CONF.hpc_sched.interference_file
     has_index = path and configured_plugins.enabled().reads_interference
     index = read_index(path).lines() if has_index else None
-    return DescribedScheduler(
-        LoggedScheduler(
-            host=CONF.host,
-            version=hpc_sched.__version__,
-            options=digests.of(options),
-            topology=digests.of(topology),
-            interference=None if index is None else digests.of(index),
-        ),
-        (*options, *(index or ()), *topology),
+    scheduler = LoggedScheduler(
+        host=CONF.host,
+        version=hpc_sched.__version__,
+        options=digests.of(options),
+        topology=digests.of(topology),
+        interference=None if index is None else digests.of(index),
     )
+    return scheduler, (*options, *(index or ()), *topology)
 
 
 def show() -> int:
@@ -57,13 +45,11 @@ def show() -> int:
     255 if topology, interference index or an option cannot be read.
     """
     try:
-        found = described(InspectedCloud())
+        scheduler, lines = described(InspectedCloud())
     except (exceptions.HPCSchedError, cfg.Error) as error:
         print(masking.masked(str(error)), file=sys.stderr)
         return 255
-    scheduler = found.scheduler
     print(f"nova-scheduler on {scheduler.host}", file=sys.stderr)
     print(f"hpc_sched {scheduler.version}: {scheduler.digests}")
-    for line in found.lines:
-        print(line)
+    print("\n".join(lines))
     return 0

@@ -35,8 +35,8 @@ def check_flavors(cloud: InspectedCloud) -> Verdict:
     flavors: dict[str, list[str]] = {}
     for key, value, name in sorted(cloud.from_database("flavors", read_flavors)):
         specs_of.setdefault(name, {})[key] = value
-        is_class = key == APP_CLASS
-        flavors.setdefault(f"{key}={value.strip().lower()}" if is_class else key, []).append(name)
+        shown = f"{key}={value.strip().lower()}" if key == APP_CLASS else key
+        flavors.setdefault(shown, []).append(name)
     yield from _invalid(cloud, specs_of)
     yield from (
         warning(
@@ -116,9 +116,12 @@ def read_flavors(context: nova_context.RequestContext) -> list[tuple[str, str, s
         .join(flavor, flavor.id == extra_spec.flavor_id)
         .where(extra_spec.key.startswith(NAMESPACE, autoescape=True))
     )
-    rows = databases.api_rows(context, query)
-    # Databases compare without case; the scheduler does not.
-    return [(key, value or "", name) for key, value, name in rows if key.startswith(NAMESPACE)]
+    return [
+        (key, value or "", name)
+        for key, value, name in databases.api_rows(context, query)
+        # Databases compare without case; the scheduler does not.
+        if key.startswith(NAMESPACE)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +203,11 @@ def read_groups(context: nova_context.RequestContext) -> list[InspectedGroup]:
         .join(spec, spec.instance_uuid == member.instance_uuid)
         .where(spec.spec.contains(APP_CLASS, autoescape=True))
     )
-    classed: Counter[int] = Counter()
-    for group_id, _uuid, text in databases.iter_api_rows(context, naming_class):
-        classed[group_id] += _names_class(text)
+    classed = Counter(
+        group_id
+        for group_id, _uuid, text in databases.iter_api_rows(context, naming_class)
+        if _names_class(text)
+    )
     return [
         InspectedGroup(uuid, name or "", project or "", chosen or "", number, classed[group_id])
         for group_id, uuid, name, project, chosen, number in rows

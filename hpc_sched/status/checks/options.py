@@ -4,8 +4,6 @@ import difflib
 import os
 from collections.abc import Iterable
 
-from oslo_config import cfg
-
 from hpc_sched import conf, exceptions
 from hpc_sched.configuration import config_files
 from hpc_sched.core.decision_entry import SHADOW
@@ -53,7 +51,13 @@ def _unless() -> str:
 
 def unknown_names(paths: Iterable[str]) -> Findings:
     """Warn of names in [hpc_sched] of these files that are no option; oslo.config ignores them."""
-    known = [name for opt in conf.OPTS for name in (opt.dest, *_former_names(opt))]
+    # oslo.config still reads an option under the names that it had.
+    known = [
+        name.replace("-", "_")
+        for opt in conf.OPTS
+        for name in (opt.dest, *(former.name for former in opt.deprecated_opts))
+        if name is not None
+    ]
     for path in paths:
         try:
             sections = config_files.sections_of(path)
@@ -65,12 +69,6 @@ def unknown_names(paths: Iterable[str]) -> Findings:
                 close = difflib.get_close_matches(name, known, 1)
                 meant = f"did you mean {close[0]}?" if close else "remove it."
                 yield warning(f"{path}: [hpc_sched] {name} is no option and has no effect: {meant}")
-
-
-def _former_names(opt: cfg.Opt) -> list[str]:
-    """Return the names that an option had, under which oslo.config still reads it."""
-    names = (former.name for former in opt.deprecated_opts)
-    return [name.replace("-", "_") for name in names if name is not None]
 
 
 def _topology_command() -> Findings:
@@ -86,8 +84,10 @@ def _topology_command() -> Findings:
 
 def _interference_file() -> Findings:
     path = CONF.hpc_sched.interference_file
+    if not path:
+        return
     plugins = configured_plugins.enabled()
-    if path and not plugins.has_filter(INTERFERENCE_FILTER):
+    if not plugins.has_filter(INTERFERENCE_FILTER):
         harm = "is not used"
         if plugins.reads_interference:
             harm = f"is read by {MDOBP_WEIGHER} alone, and keeps no applications apart"
@@ -95,16 +95,14 @@ def _interference_file() -> Findings:
             f"interference_file = {path} {harm}: {INTERFERENCE_FILTER} is not "
             "enabled. Add it to enabled_filters, or remove the option."
         )
-    if not path or not plugins.reads_interference:
+    if not plugins.reads_interference:
         return
     try:
-        index = read_index(path)
+        yield good(f"{path} knows {len(read_index(path).applications)} applications.")
     except exceptions.InterferenceError as error:
         yield failure(
             f"interference_file: {error}. nova-scheduler does not start with it{_unless()}."
         )
-    else:
-        yield good(f"{path} knows {len(index.applications)} applications.")
 
 
 def _decision_log() -> Findings:

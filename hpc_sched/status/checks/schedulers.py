@@ -37,7 +37,7 @@ def check(cloud: InspectedCloud) -> Findings:
         yield failure(str(error))
     here: dict[str, LoggedScheduler] = {}
     try:
-        here[HERE] = scheduler_text.described(cloud).scheduler
+        here[HERE], _ = scheduler_text.described(cloud)
     except (exceptions.HPCSchedError, cfg.Error) as error:
         yield warning(f"No scheduler is compared with this nova.conf: {error}.")
     path = CONF.hpc_sched.decision_log

@@ -49,8 +49,9 @@ def check(cloud: InspectedCloud) -> Findings:
             yield failure(f"interference_file: {error}")
             return
         for one in rules:
-            text = f"{node or host}: {one.text} ({', '.join(shortened(one.vms))})"
-            broken.setdefault(one.rule, []).append(text)
+            broken.setdefault(one.rule, []).append(
+                f"{node or host}: {one.text} ({', '.join(shortened(one.vms))})"
+            )
     yield from map(warning, shortened(found.problems))
     if unknown:
         yield warning(f"The application of {plurals.text(unknown, 'VM')} could not be read.")
