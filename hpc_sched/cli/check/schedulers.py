@@ -65,14 +65,14 @@ read, 2 wrong usage
                 "decision log of hpc_sched, of this version or a newer one"
             )
         different = list(logged_schedulers.differences(seen))
-        number = plurals.text(len(seen), "scheduler")
         shadows = [host for host, one in seen.items() if one.mode == SHADOW]
-        self.below = different or [f"{number} seen, no difference."]
+        self.below = different or [f"{plurals.text(len(seen), 'scheduler')} seen, no difference."]
         if shadows:
             names = ", ".join(shadows)
             self.below = [*self.below, f"In shadow mode, without effect on VMs: {names}."]
         self.exit_code = int(bool(different))
-        rows = [
+        columns = ("Host", "Version", "Options", "Topology", "Interference", "Mode", "Last record")
+        return columns, [
             (
                 host,
                 one.scheduler.version,
@@ -84,20 +84,11 @@ read, 2 wrong usage
             )
             for host, one in seen.items()
         ]
-        return (
-            "Host",
-            "Version",
-            "Options",
-            "Topology",
-            "Interference",
-            "Mode",
-            "Last record",
-        ), rows
 
 
 def _records(log: str) -> Iterator[Record]:
     """Yield the records of a file, or of standard input for ``-``; raise SnapshotError."""
-    is_stdin = log == "-"
-    lines = log_lines.lines_in(sys.stdin.buffer, STDIN) if is_stdin else log_lines.lines_of(log)
-    for line in lines:
+    for line in (
+        log_lines.lines_in(sys.stdin.buffer, STDIN) if log == "-" else log_lines.lines_of(log)
+    ):
         yield from logged_decisions.parsed(line)

@@ -45,8 +45,7 @@ exit codes: 0 no rule is broken, 1 some are or the command failed, 2 wrong usage
         number = plurals.text(len({place for place, _ in broken}), "host")
         checked = f"{plurals.text(len(hosts), 'host')} and {plurals.text(len(names), 'VM')} checked"
         self.below = [f"{checked}, {number} with a broken rule." if broken else f"{checked}: good."]
-        rows = [
+        return ("Host", "Rule", "Found", "VMs"), [
             (node, found.rule, found.text, " ".join(sorted(names[uuid] for uuid in found.vms)))
             for (_, node), found in broken
         ]
-        return ("Host", "Rule", "Found", "VMs"), rows
