@@ -117,8 +117,7 @@ def _result(child: "subprocess.Popen[str]", progress: Callable[[str], None]) -> 
         elif "error" in message:
             raise exceptions.HPCSchedError(message["error"])
         else:
-            result: dict[str, Any] = message["result"]
-            return result
+            return dict(message["result"])
     raise exceptions.HPCSchedError(f"ended with exit code {child.wait()} before it had a result")
 
 
@@ -171,9 +170,10 @@ def run(settings: Settings, report: TextIO) -> None:
     for count in filter(None, (settings.group_size, settings.growth)):
         began = time.monotonic()
         members += cloud.boot(whole, count=count, group=group, name="rank")
-        found = cloud.hosts_of(members, lambda text: send(progress=f"the group's {text}"))
+        placed = Counter(
+            cloud.hosts_of(members, lambda text: send(progress=f"the group's {text}")).values()
+        )
         seconds = time.monotonic() - began
-        placed = Counter(found.values())
         best = plan(topology=fabric, capacity=free, members={}, count=placed.total())
         hop_bytes = hop_bytes_of_counts(topology=fabric, counts=placed)
         steps.append(

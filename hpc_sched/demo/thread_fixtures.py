@@ -9,7 +9,7 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import fixtures
@@ -86,11 +86,9 @@ class DatabaseFiles(fixtures.Fixture):
     def _one_writer(self, scope: Callable[..., Any]) -> Callable[..., Any]:
         @contextmanager
         def scope_(manager: Any, context: object) -> Iterator[Any]:
-            if manager._mode is not enginefacade._WRITER:
-                with scope(manager, context) as resource:
-                    yield resource
-                return
-            with self._locks[str(manager.get_engine().url)], scope(manager, context) as resource:
+            is_writer = manager._mode is enginefacade._WRITER
+            lock = self._locks[str(manager.get_engine().url)] if is_writer else nullcontext()
+            with lock, scope(manager, context) as resource:
                 yield resource
 
         return scope_
