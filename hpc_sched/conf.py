@@ -11,6 +11,7 @@ from hpc_sched.configuration import topology_options
 from hpc_sched.configuration.option_value import value_of
 from hpc_sched.core.decision_entry import ACTIVE, SHADOW
 from hpc_sched.core.processors import processor_speeds as speeds
+from hpc_sched.topology.readers import driver_options
 
 GROUP = cfg.OptGroup(
     "hpc_sched",
@@ -252,7 +253,7 @@ OPTS = [
         "HPCInterferenceFilter keeps pairs apart of which one loses. MDOBPWeigher places VMs on "
         "hosts with applications of others with which one of the pair runs faster and none "
         "slower: inside the leaf, before it looks at free resources.\n\n"
-        f"{topology_options.REPLACE}"
+        f"{driver_options.REPLACE}"
         "nova-scheduler does not start if it is missing, empty or wrong; later the last good "
         "index stays in use, and the log names the wrong line. A file without pairs needs a "
         "comment.",
@@ -464,4 +465,4 @@ def check_value(opt: cfg.Opt, value: Any) -> None:
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
     """Return the options for oslo.config's sample generator (entry point oslo.config.opts)."""
-    return [(GROUP, OPTS)]
+    return [(GROUP, [*OPTS, *topology_options.of_other_packages()])]

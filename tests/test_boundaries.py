@@ -26,7 +26,7 @@ BASE = {
 # Who may import what of the package: arrows point inward.
 ALLOWED = {
     "clock": set(),
-    "configuration": {"configuration", "exceptions", "masking"},
+    "configuration": {"configuration", "exceptions", "masking", "topology"},
     "files": {"exceptions"},
     "decimals": set(),
     "digests": set(),
@@ -39,7 +39,7 @@ ALLOWED = {
     "yaml_nodes": {"exceptions"},
     "topology": {"topology", *BASE},
     "core": {"core", "topology", *BASE},
-    "conf": {"configuration", "core", "exceptions"},
+    "conf": {"configuration", "core", "exceptions", "topology"},
     "metrics": {"metrics", "clock", "core", "exceptions"},
     "snapshot": {"snapshot", "core", "topology", "conf", "enabled_plugins", "terminal_text", *BASE},
     # Its modules name the commands by texts: python-openstackclient imports it for all commands.

@@ -3,17 +3,20 @@
 The plugins of these tests are real distributions in a folder on the path, as a site's are.
 """
 
+import inspect
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from oslo_config import cfg
 from stevedore import _cache
 from stevedore.extension import ExtensionManager
 
-from hpc_sched import exceptions, extensions
+from hpc_sched import conf, exceptions, extensions
+from hpc_sched.configuration import topology_options
 from hpc_sched.topology import TopologyDriver, load
-from hpc_sched.topology.readers import topology_driver
+from hpc_sched.topology.readers import driver_options, topology_driver
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 
 Install = Callable[[str, str, str], None]
@@ -163,3 +166,96 @@ def test_a_class_that_is_named_and_cannot_be_had_does_not_go_missing_silently(in
     install("site_half", GOOD, "[site.test]\na = site_half:Driver\nb = site_half.gone:Nothing\n")
     with pytest.raises(ImportError, match="site_half"):
         extensions.classes("site.test")
+
+
+# Reads lines of a leaf and its hosts.
+READER = """\
+import re
+from oslo_config import cfg
+from hpc_sched.topology import Topology
+from hpc_sched.topology.readers.text_driver import TextDriver
+
+
+class Driver(TextDriver):
+    options = {**TextDriver.options, "spare": cfg.BoolOpt("site_spare", default=True)}
+    patterns = (re.compile(rb"^SITE ", re.MULTILINE),)
+    others = [(re.compile(rb"^SITE2 "), "site-convert")]
+
+    def __init__(self, *, spare=True, **source):
+        super().__init__(**source)
+        self.spare = spare
+
+    def parse_text(self, content, name, names):
+        _, leaf, *hosts = content.decode().split()
+        return Topology.from_tree({leaf: [*hosts, "spare"] if self.spare else hosts})
+"""
+ENTRY_POINT = "[hpc_sched.topology]\nsite = {}:Driver\n"
+
+
+def test_a_text_of_another_package_s_driver_is_recognised(install: Install):
+    install("site_reader", READER, ENTRY_POINT.format("site_reader"))
+    install("site_damaged", "import no_such\n", "[hpc_sched.topology]\ndamaged = site_damaged:D\n")
+    assert topology_driver.driver_of(b"SITE sw1 h1\n", "t") == "site"
+    assert topology_driver.driver_of(b"switches:\n", "t") == "yaml"
+    with pytest.raises(exceptions.TopologyError, match="t: not read by any driver: use site-conv"):
+        topology_driver.driver_of(b"SITE2 sw1\n", "t")
+    known = "drivers ibnetdiscover, ironic, kubernetes, lldp, site, slurm, yaml reads"
+    with pytest.raises(exceptions.TopologyError, match=known):
+        topology_driver.driver_of(b"?", "t")
+
+
+def nova_conf(path: Path, *lines: str) -> cfg.ConfigOpts:
+    path.write_text("\n".join(["[hpc_sched]", *lines, ""]))
+    options = cfg.ConfigOpts()
+    conf.register_opts(options)
+    options([], default_config_files=[str(path)])
+    return options
+
+
+@pytest.mark.parametrize(
+    ("line", "hosts"),
+    [("", ("h1", "spare")), ("site_spare = false", ("h1",)), ("site_spare = yes", ("h1", "spare"))],
+)
+def test_an_option_of_another_package_s_driver_is_read_from_nova_conf(
+    install: Install, tmp_path: Path, line: str, hosts: tuple[str, ...]
+):
+    install("site_option", READER, ENTRY_POINT.format("site_option"))
+    (tmp_path / "fabric").write_text("SITE sw1 h1\n")
+    named = ("topology_driver = site", f"topology_file = {tmp_path / 'fabric'}", line)
+    driver, options = topology_options.source(nova_conf(tmp_path / "nova.conf", *named))
+    assert load(driver, **options).hosts == hosts
+
+
+def test_an_option_of_another_package_s_driver_is_listed_and_its_value_is_checked(
+    install: Install, tmp_path: Path
+):
+    install("site_listed", READER, ENTRY_POINT.format("site_listed"))
+    [(_, listed)] = conf.list_opts()
+    assert [opt.dest for opt in listed if opt not in conf.OPTS] == ["site_spare"]
+    options = nova_conf(tmp_path / "nova.conf", "topology_driver = site", "site_spare = perhaps")
+    with pytest.raises(exceptions.ConfigError, match=r"\[hpc_sched\] site_spare is not valid"):
+        topology_options.source(options)
+
+
+def test_an_option_that_hpc_sched_has_with_another_meaning_is_refused(
+    install: Install, tmp_path: Path
+):
+    code = READER.replace("site_spare", "topology_name")
+    install("site_twice", code, ENTRY_POINT.format("site_twice"))
+    options = nova_conf(tmp_path / "nova.conf", "topology_driver = site")
+    with pytest.raises(exceptions.ConfigError, match=r"site: it has another option .*topology_na"):
+        topology_options.source(options)
+
+
+def test_each_driver_takes_the_options_that_it_declares_and_all_are_known():
+    found = {}
+    for point in metadata.entry_points(group=topology_driver.NAMESPACE):
+        options = topology_driver.options_of(point.name)
+        taken = [parameter for cls in point.load().__mro__[:-1] for parameter in taken_by(cls)]
+        assert options.keys() <= set(taken), point.name
+        found |= options
+    assert found == driver_options.OPTIONS
+
+
+def taken_by(cls: type) -> list[str]:
+    return list(inspect.signature(cls.__init__).parameters)

@@ -51,10 +51,11 @@ def _unless() -> str:
 
 def unknown_names(paths: Iterable[str]) -> Findings:
     """Warn of names in [hpc_sched] of these files that are no option; oslo.config ignores them."""
+    [(_, known_opts)] = conf.list_opts()
     # oslo.config still reads an option under the names that it had.
     known = [
         name.replace("-", "_")
-        for opt in conf.OPTS
+        for opt in known_opts
         for name in (opt.dest, *(former.name for former in opt.deprecated_opts))
         if name is not None
     ]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from hpc_sched import exceptions, files
 from hpc_sched.topology.model import Topology
+from hpc_sched.topology.readers import driver_options
 from hpc_sched.topology.readers.compression import decompressed
 from hpc_sched.topology.readers.reader_errors import shown_command
 from hpc_sched.topology.readers.topology_driver import TopologyDriver
@@ -33,6 +34,8 @@ class TextDriver(TopologyDriver):
     The command is program and arguments, or one text that is split as by a shell, with a timeout
     in seconds. ``name_map`` is a file of other names of hosts, see ``readers.name_map``.
     """
+
+    options = driver_options.of_text()
 
     def __init__(
         self,

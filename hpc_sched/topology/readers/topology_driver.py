@@ -2,44 +2,17 @@
 
 import abc
 import re
-from typing import Any
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, ClassVar
 
 from hpc_sched import exceptions, extensions
 from hpc_sched.topology.model import Topology
 
 NAMESPACE = "hpc_sched.topology"
 
-# Patterns by driver, in the order of the search, for the first part of a text. Blanks are those of
-# one line: the search would start again at each of many empty lines.
+# The first part of a text, by which its driver is recognised.
 _MAX_BYTES = 1 << 20
-_PATTERNS = (
-    ("ibnetdiscover", re.compile(rb'^[ \t]*(?:Switch|Ca|Rt)[ \t]+\d+[ \t]+"[A-Z]-', re.MULTILINE)),
-    ("ibnetdiscover", re.compile(rb"^(?:CA|SW|RT)[ \t]+\d+[ \t]+\d+[ \t]+0x", re.MULTILINE)),
-    # Of JSON, before YAML: keys that only these have.
-    (
-        "kubernetes",
-        re.compile(rb'"kind"\s{0,9}:\s{0,9}"(?:Node|NodeList|ConfigMap)"|"network_layers"\s{0,9}:'),
-    ),
-    ("lldp", re.compile(rb'"lldp"\s{0,9}:')),
-    (
-        "ironic",
-        re.compile(
-            rb'"(?:local_link_connection|Local Link Connection)"\s{0,9}:'
-            rb'|"(?:provision_state|Provisioning State|UUID)"\s{0,9}:'
-        ),
-    ),
-    ("slurm", re.compile(rb"^[ \t]*(?:SwitchName|BlockName)[ \t]*=", re.MULTILINE | re.IGNORECASE)),
-    ("slurm", re.compile(rb"^[ \t]*(?:-[ \t]+)?[\"']?topology[\"']?[ \t]*:", re.MULTILINE)),
-    ("yaml", re.compile(rb"^[\"']?(?:switches|levels)[\"']?[ \t]*:", re.MULTILINE)),
-)
-# Other texts on fabrics, which no driver reads, with what to use in place of them.
-_OTHERS = (
-    (re.compile(rb"^(?:Switch|Ca|Rt)[ \t]+: 0x", re.MULTILINE), "ibnetdiscover without options"),
-    (re.compile(rb"^(?:CA|Switch): .*:$", re.MULTILINE), "ibnetdiscover in place of iblinkinfo"),
-    (re.compile(rb"^\{ (?:CA|SW) Ports:", re.MULTILINE), "ibnetdiscover in place of OpenSM's list"),
-    (re.compile(rb"^(?:Interface:[ \t].*via: LLDP|lldp\.)", re.MULTILINE), "lldpcli -f json"),
-    (re.compile(rb'"NetworkNodes"\s{0,9}:'), "the labels of nodes that Topograph writes"),
-)
 
 
 class TopologyDriver(abc.ABC):
@@ -52,6 +25,18 @@ class TopologyDriver(abc.ABC):
     """
 
     is_discovered = False
+
+    # Arguments of the driver that are options of nova.conf's section [hpc_sched], by argument: of
+    # oslo.config. hpc_sched's own drivers have theirs in driver_options.
+    options: ClassVar[Mapping[str, Any]] = {}
+
+    # How a text is recognised: one of these is found in its first part. Drivers are asked by rank,
+    # then name. Blanks are those of one line: the search would start again at each of many empty
+    # lines.
+    patterns: ClassVar[Sequence[re.Pattern[bytes]]] = ()
+    rank: ClassVar[int] = 0
+    # Similar texts, which the driver does not read, with what to use in place of them.
+    others: ClassVar[Sequence[tuple[re.Pattern[bytes], str]]] = ()
 
     @abc.abstractmethod
     def load(self) -> Topology:
@@ -83,8 +68,16 @@ def driver_and_path(source: str) -> tuple[str, str]:
     return "", source
 
 
-def driver(name: str, **options: Any) -> TopologyDriver:
-    """Return a new driver of ``hpc_sched.topology``; TopologyError for a wrong name or options."""
+def options_of(name: str) -> Mapping[str, Any]:
+    """Return the options of a driver by argument; none for one that cannot be loaded."""
+    try:
+        return getattr(_class_of(name), "options", {})
+    except exceptions.TopologyError:
+        return {}
+
+
+def _class_of(name: str) -> Any:
+    """Return what an entry point names; TopologyError where that is not one class."""
     points = extensions.points(NAMESPACE).select(name=name)
     if not points:
         installed = ", ".join(driver_names()) or "none"
@@ -100,6 +93,12 @@ def driver(name: str, **options: Any) -> TopologyDriver:
         raise exceptions.TopologyError(
             f"topology driver {name!r} cannot be loaded: {error}"
         ) from error
+    return cls
+
+
+def driver(name: str, **options: Any) -> TopologyDriver:
+    """Return a new driver of ``hpc_sched.topology``; TopologyError for a wrong name or options."""
+    cls = _class_of(name)
     try:
         made: TopologyDriver = cls(**options)
     except TypeError as error:
@@ -118,16 +117,31 @@ _driver = driver  # ``load`` has an argument of that name, part of its public si
 
 
 def driver_of(content: bytes, name: str) -> str:
-    """Return the name of the driver for a text; TopologyError, with ``name``, for none."""
+    """Return the name of the driver for a text; TopologyError, with ``name``, for none.
+
+    Imports all drivers; those that cannot be imported recognise nothing.
+    """
     start = content[:_MAX_BYTES].removeprefix(b"\xef\xbb\xbf")
-    for driver, pattern in _PATTERNS:
-        if pattern.search(start):
+    classes = _reading_classes()
+    for driver in sorted(classes, key=lambda driver: (classes[driver].rank, driver)):
+        if any(pattern.search(start) for pattern in classes[driver].patterns):
             return driver
-    for pattern, instead in _OTHERS:
-        if pattern.search(start):
-            raise exceptions.TopologyError(f"{name}: not read by any driver: use {instead}")
-    known = ", ".join(sorted({driver for driver, _ in _PATTERNS}))
+    for cls in classes.values():
+        for pattern, instead in cls.others:
+            if pattern.search(start):
+                raise exceptions.TopologyError(f"{name}: not read by any driver: use {instead}")
     raise exceptions.TopologyError(
-        f"{name}: expected a topology that one of the drivers {known} reads; put a driver's name "
-        "in front of the file, as in yaml:FILE, to see what is wrong with it"
+        f"{name}: expected a topology that one of the drivers {', '.join(classes)} reads; put a "
+        "driver's name in front of the file, as in yaml:FILE, to see what is wrong with it"
     )
+
+
+def _reading_classes() -> dict[str, type[TopologyDriver]]:
+    """Return the drivers that recognise texts, by name, sorted."""
+    found = {}
+    for name in driver_names():
+        with suppress(exceptions.TopologyError):
+            cls = _class_of(name)
+            if isinstance(cls, type) and issubclass(cls, TopologyDriver) and cls.patterns:
+                found[name] = cls
+    return found

@@ -4,6 +4,7 @@ The file is read as a tree of YAML nodes rather than of values, so that every er
 line; a wrong switch or host does not hide the errors after it.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,9 @@ _HOST_KEYS = ("name", "processor", "id")
 
 class YamlFileDriver(TextDriver):
     """Reads a file of nested switches with folded host names."""
+
+    rank = 6  # after JSON, which is YAML, too
+    patterns = (re.compile(rb"^[\"']?(?:switches|levels)[\"']?[ \t]*:", re.MULTILINE),)
 
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
         """Return the topology of a file; TopologyError has every problem. Linear in its length."""

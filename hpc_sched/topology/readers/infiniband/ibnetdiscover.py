@@ -7,6 +7,7 @@ from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.topology.model import Topology
+from hpc_sched.topology.readers import driver_options
 from hpc_sched.topology.readers.cabling.fabric import Cable, fabric
 from hpc_sched.topology.readers.infiniband import ibnetdiscover_dump
 from hpc_sched.topology.readers.infiniband.ibnetdiscover_dump import HCA, SWITCH, IBNode
@@ -39,6 +40,26 @@ class IbnetdiscoverDriver(TextDriver):
     """
 
     is_discovered = True
+    options = driver_options.of_text("host_pattern")
+    rank = 1
+    patterns = (
+        re.compile(rb'^[ \t]*(?:Switch|Ca|Rt)[ \t]+\d+[ \t]+"[A-Z]-', re.MULTILINE),
+        re.compile(rb"^(?:CA|SW|RT)[ \t]+\d+[ \t]+\d+[ \t]+0x", re.MULTILINE),
+    )
+    others = (
+        (
+            re.compile(rb"^(?:Switch|Ca|Rt)[ \t]+: 0x", re.MULTILINE),
+            "ibnetdiscover without options",
+        ),
+        (
+            re.compile(rb"^(?:CA|Switch): .*:$", re.MULTILINE),
+            "ibnetdiscover in place of iblinkinfo",
+        ),
+        (
+            re.compile(rb"^\{ (?:CA|SW) Ports:", re.MULTILINE),
+            "ibnetdiscover in place of OpenSM's list",
+        ),
+    )
 
     def __init__(self, *, host_pattern: str | None = None, **source: Any) -> None:
         super().__init__(**source)

@@ -14,6 +14,7 @@ from hpc_sched import exceptions
 from hpc_sched.topology import hierarchy, hostlist, plurals
 from hpc_sched.topology.hierarchy import Leaf
 from hpc_sched.topology.model import Topology
+from hpc_sched.topology.readers import driver_options
 from hpc_sched.topology.readers.cabling.ethernet import shared_switches
 from hpc_sched.topology.readers.cabling.leaf_sets import leaf_sets
 from hpc_sched.topology.readers.ironic import api, node_lists
@@ -36,6 +37,14 @@ class IronicDriver(TextDriver):
     """
 
     is_discovered = True
+    options = driver_options.of_text("cloud", "node_key", "port_pattern", "switch_pattern")
+    rank = 4
+    patterns = (
+        re.compile(
+            rb'"(?:local_link_connection|Local Link Connection)"\s{0,9}:'
+            rb'|"(?:provision_state|Provisioning State|UUID)"\s{0,9}:'
+        ),
+    )
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ The host is the node's name. Its label ``kubernetes.io/hostname``, which may dif
 by which Nova may know it. Only names and labels are kept of megabytes: an object takes some 20 KB.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -13,7 +14,7 @@ import msgspec
 
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers import json_text
+from hpc_sched.topology.readers import driver_options, json_text
 from hpc_sched.topology.readers.kubernetes import label_levels
 from hpc_sched.topology.readers.kubernetes.label_levels import LabelLevel
 from hpc_sched.topology.readers.level_tree import LevelTree
@@ -59,6 +60,14 @@ class KubernetesDriver(TextDriver):
     """Reads the labels of Kubernetes nodes: of Topograph, of clouds, or of the site."""
 
     is_discovered = True
+    options = driver_options.of_text("node_key")
+    rank = 2
+    patterns = (
+        re.compile(rb'"kind"\s{0,9}:\s{0,9}"(?:Node|NodeList|ConfigMap)"|"network_layers"\s{0,9}:'),
+    )
+    others = (
+        (re.compile(rb'"NetworkNodes"\s{0,9}:'), "the labels of nodes that Topograph writes"),
+    )
 
     def __init__(self, *, node_key: Mapping[str, str] | None = None, **source: Any) -> None:
         """Keep the keys; see :class:`TextDriver` for the source.

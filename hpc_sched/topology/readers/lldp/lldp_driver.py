@@ -8,6 +8,7 @@ from typing import Any
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.model import Topology
+from hpc_sched.topology.readers import driver_options
 from hpc_sched.topology.readers.cabling.ethernet import ethernet_fabric
 from hpc_sched.topology.readers.cabling.fabric import Cable
 from hpc_sched.topology.readers.lldp import lldp_folder, reports
@@ -23,6 +24,12 @@ class LldpDriver(TextDriver):
     """Reads outputs of lldpcli: a folder with a file for each host, or one object of them."""
 
     is_discovered = True
+    options = driver_options.of_text("port_pattern", "switch_pattern")
+    rank = 3
+    patterns = (re.compile(rb'"lldp"\s{0,9}:'),)
+    others = (
+        (re.compile(rb"^(?:Interface:[ \t].*via: LLDP|lldp\.)", re.MULTILINE), "lldpcli -f json"),
+    )
 
     def __init__(
         self,

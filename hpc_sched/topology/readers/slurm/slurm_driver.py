@@ -9,6 +9,7 @@ from typing import Any
 
 from hpc_sched import exceptions, files
 from hpc_sched.topology.model import Topology
+from hpc_sched.topology.readers import driver_options
 from hpc_sched.topology.readers.reader_errors import Problems
 from hpc_sched.topology.readers.slurm import blocks, graph_tree, topology_conf, topology_yaml
 from hpc_sched.topology.readers.text_driver import TextDriver
@@ -25,6 +26,13 @@ class SlurmDriver(TextDriver):
 
     ``tree`` is the name of that one, which may have blocks; without it see ``topology_yaml.read``.
     """
+
+    options = driver_options.of_text("tree")
+    rank = 5
+    patterns = (
+        re.compile(rb"^[ \t]*(?:SwitchName|BlockName)[ \t]*=", re.MULTILINE | re.IGNORECASE),
+        re.compile(rb"^[ \t]*(?:-[ \t]+)?[\"']?topology[\"']?[ \t]*:", re.MULTILINE),
+    )
 
     def __init__(self, *, tree: str | None = None, **source: Any) -> None:
         super().__init__(**source)
