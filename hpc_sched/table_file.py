@@ -2,13 +2,12 @@
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import yaml
 
 from hpc_sched import decimals, exceptions, yaml_nodes
-from hpc_sched.core import extra_spec_names
 
 # Ten million bytes hold the pairs of some 700 applications, and as YAML those of 600.
 MAX_BYTES = 10_000_000
@@ -40,13 +39,11 @@ class TableRow:
                 f"expected {len(columns)} columns ({', '.join(columns)}), found {len(self.cells)}"
             )
 
-    def name(self, column: int) -> str:
-        """Return the name of an application in a column, or raise InterferenceError."""
+    def text(self, column: int, expected: str, is_valid: Callable[[str], bool]) -> str:
+        """Return the text in a column, or raise InterferenceError."""
         text = self.cells[column]
-        if not extra_spec_names.is_name(text):
-            raise self.error(
-                f"column {column + 1}: expected {extra_spec_names.EXPECTED}, {_found(text)}"
-            )
+        if not is_valid(text):
+            raise self.error(f"column {column + 1}: expected {expected}, {_found(text)}")
         return text
 
     def number(self, column: int, expected: str, most: float) -> float:

@@ -34,7 +34,7 @@ ALLOWED = {
     "enabled_plugins": set(),
     "json_values": {"exceptions"},
     "masking": set(),
-    "table_file": {"exceptions", "decimals", "yaml_nodes", "core", "files"},
+    "table_file": {"exceptions", "decimals", "yaml_nodes"},
     "terminal_text": set(),
     "yaml_nodes": {"exceptions"},
     "topology": {"topology", *BASE},

@@ -29,6 +29,10 @@ def is_name(text: str) -> bool:
     return re.fullmatch(PATTERN, text) is not None
 
 
+# What TableRow.text expects of a name of an application.
+NAME = (EXPECTED, is_name)
+
+
 _SPECS = (
     ExtraSpec(
         "hpc:app_class",

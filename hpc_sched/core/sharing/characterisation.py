@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hpc_sched import exceptions, files, table_file
+from hpc_sched.core import extra_spec_names
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 
 # Misses of the last-level cache, loads plus stores, per second at a cache score of 1.
@@ -88,8 +89,9 @@ def timings_of(content: bytes, name: str) -> list[TimedRun]:
     runs = []
     for row in table_file.csv_rows(text, name, number_columns=(2,)):
         row.check_width(_COLUMNS)
-        application = row.name(0)
-        neighbour = None if row.cells[1] in ("", "-") else row.name(1)
+        application = row.text(0, *extra_spec_names.NAME)
+        is_alone = row.cells[1] in ("", "-")
+        neighbour = None if is_alone else row.text(1, *extra_spec_names.NAME)
         seconds = row.number(2, "a number of seconds above 0", MAX_SECONDS)
         runs.append(TimedRun(application, neighbour, seconds))
     return runs

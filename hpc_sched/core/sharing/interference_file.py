@@ -57,7 +57,7 @@ def read_index(path: files.Path) -> InterferenceIndex:
     first: dict[tuple[str, str], table_file.TableRow] = {}
     for row in found:
         row.check_width(_COLUMNS)
-        one, other = row.name(0), row.name(1)
+        one, other = (row.text(column, *extra_spec_names.NAME) for column in (0, 1))
         for pair, column in (((one, other), 2), ((other, one), 3)):
             speed = row.number(column, _EXPECTED, MAX_PERFORMANCE)
             before = performance.setdefault(pair, speed)
