@@ -82,8 +82,10 @@ def _excess(content: bytes, max_nesting: int) -> str | None:
             )
         if isinstance(event, yaml.AliasEvent):
             if event.anchor in long:
-                text = f"alias {str(event.anchor)[:MAX_ALIASED]!r} repeats a text"
-                return f"{line_of(event)}: {text} of more than {MAX_ALIASED} characters"
+                return (
+                    f"{line_of(event)}: alias {str(event.anchor)[:MAX_ALIASED]!r} repeats a text "
+                    f"of more than {MAX_ALIASED} characters"
+                )
             continue
         long.discard(event.anchor)
         if isinstance(event, yaml.CollectionStartEvent):

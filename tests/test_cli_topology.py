@@ -15,12 +15,11 @@ from msgspec.structs import replace
 from hpc_sched import topology
 from hpc_sched.cli import main
 from hpc_sched.cli.common import output
-from hpc_sched.cli.topology import topology_check
+from hpc_sched.cli.topology import topology_check, topology_show
 from hpc_sched.snapshot.model import Aggregate, Flavor, Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import snapshot_file as snapshot_file
 from hpc_sched.topology import Topology
 from hpc_sched.topology.tree import Details, Links
-from hpc_sched.topology.writers import formats
 
 #               core1
 #             /       \
@@ -523,7 +522,9 @@ def test_a_picture_is_utf_8_whatever_the_terminal(tmp_path: Path):
 
 
 def test_warnings_of_a_format_are_told(call, monkeypatch):
-    monkeypatch.setattr(formats, "written", lambda *_args, **_options: ("x\n", ("no levels",)))
+    monkeypatch.setattr(
+        topology_show, "_written", lambda *_args, **_options: ("x\n", ("no levels",))
+    )
     assert call("convert", "fabric.yaml", "--to", "slurm") == (0, "x\n", "warning: no levels\n")
 
 

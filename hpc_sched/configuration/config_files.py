@@ -38,8 +38,9 @@ def sections_of(path: str) -> dict[str, dict[str, list[str]]]:
     try:
         cfg.ConfigParser(path, sections).parse()
     except (OSError, UnicodeError, iniparser.ParseError) as error:
-        why = masking.masked(str(error))
-        raise exceptions.ConfigError(f"{path}: cannot be read: {why}") from error
+        raise exceptions.ConfigError(
+            f"{path}: cannot be read: {masking.masked(str(error))}"
+        ) from error
     return sections
 
 

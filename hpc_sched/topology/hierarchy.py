@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import MAX_LEVELS, Details, Links
 
@@ -68,9 +69,7 @@ def build(
     :param ids: switch name to its id
     :raises exceptions.TopologyError: for more than ``MAX_LEVELS`` levels
     """
-    by_level: dict[int, list[Upper]] = {}
-    for upper in uppers:
-        by_level.setdefault(upper.level, []).append(upper)
+    by_level = by_key((upper.level, upper) for upper in uppers)
     # Different leaves with a switch in common are 1 switch apart.
     apart = any(mask != 1 << i for i, mask in enumerate(near[-1]))
     highest = max([len(near) // 2 + 1, 2 if apart else 1, *by_level])
@@ -172,11 +171,11 @@ class _Builder:
     def join(self, level: int, parts: Sequence[Sequence[int]], uppers: Sequence[Upper]) -> None:
         """Merge clusters into the nodes of a level."""
         joined = []
-        exact: dict[int, list[Upper]] = {}
-        by_first: dict[int, list[int]] = {}  # their positions, by the first leaf below
-        for i, upper in enumerate(uppers):
-            exact.setdefault(upper.below, []).append(upper)
-            by_first.setdefault((upper.below & -upper.below).bit_length() - 1, []).append(i)
+        exact = by_key((upper.below, upper) for upper in uppers)
+        # Their positions, by the first leaf below.
+        by_first = by_key(
+            ((upper.below & -upper.below).bit_length() - 1, i) for i, upper in enumerate(uppers)
+        )
         for part in parts:
             children = [self.clusters[i] for i in part]
             leaves = union(child.leaves for child in children)

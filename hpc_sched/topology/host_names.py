@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.model import Topology
 
 
@@ -35,11 +36,8 @@ class HostNames:
         So do several that would share a short name.
         """
         found = [self.find(*place) for place in places]
-        nodes: dict[str, set[str]] = {}
-        for name, place in zip(found, places, strict=True):
-            if name is not None:
-                nodes.setdefault(name, set()).add(place[1])
-        shared = {name for name, same in nodes.items() if len(same) > 1}
+        named = [(name, place[1]) for name, place in zip(found, places, strict=True)]
+        shared = {name for name, nodes in by_key(named).items() if len({*nodes}) > 1}
         names, unknown = [], []
         for name, place in zip(found, places, strict=True):
             if name is None or (name in shared and not self._is_exact(name, place)):

@@ -9,6 +9,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from ClusterShell.RangeSet import RangeSet, RangeSetException
 
 from hpc_sched.topology import plurals
+from hpc_sched.topology.grouping import by_key
 
 # The largest machines have some 160,000 hosts. A million names are expanded in seconds.
 MAX_NAMES = 1_000_000
@@ -205,9 +206,7 @@ def first(names: Sequence[str], most: int = MANY) -> str:
 
 def fold_counts(counts: Mapping[str, int]) -> list[str]:
     """Return hosts folded by their counts, highest first: ``node[001-004]: 2 each, node005: 1``."""
-    by_count: dict[int, list[str]] = {}
-    for host, count in counts.items():
-        by_count.setdefault(count, []).append(host)
+    by_count = by_key((count, host) for host, count in counts.items())
     return [
         f"{fold(names)}: {count}{' each' if len(names) > 1 else ''}"
         for count, names in sorted(by_count.items(), reverse=True)

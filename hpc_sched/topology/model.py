@@ -154,8 +154,10 @@ class Topology:
         index: dict[str, int] = {}
         for i, host in enumerate(hosts):
             if index.setdefault(host, i) != i:
-                pair = f"{self.hosts[index[host]]!r} and {self.hosts[i]!r}"
-                raise exceptions.TopologyError(f"hosts {pair} would both be called {host!r}")
+                raise exceptions.TopologyError(
+                    f"hosts {self.hosts[index[host]]!r} and {self.hosts[i]!r} would both be called "
+                    f"{host!r}"
+                )
         own = {names.get(host, host): type_ for host, type_ in self.host_processors.items()}
         ids = {names.get(host, host): id_ for host, id_ in self.host_ids.items()}
         ids = {host: id_ for host, id_ in ids.items() if id_ != host}
@@ -305,8 +307,7 @@ class Topology:
         index = self.index_of(host)
         if index >= self.described:
             return None
-        above = self.upwards(self.groups.item(0, index))
-        stated = (self.switches[s].processor for s in above)
+        stated = (self.switches[s].processor for s in self.upwards(self.groups.item(0, index)))
         return next((type_ for type_ in stated if type_ is not None), None)
 
     def upwards(self, switch: int) -> Iterator[int]:
@@ -325,8 +326,9 @@ class Topology:
         added = sorted({name for name in names if name not in self._host_index})
         if not added:
             return self
-        given = Grown(self.switches, self.groups, self.levels, self.unnamed_root)
-        grown = with_leaves(given, added)
+        grown = with_leaves(
+            Grown(self.switches, self.groups, self.levels, self.unnamed_root), added
+        )
         hosts = (*self.hosts, *added)
         return replace(
             self,

@@ -77,6 +77,14 @@ def by_name(tree: Tree) -> dict[str, Any]:
     return found
 
 
+def unique(name: str, taken: set[str]) -> str:
+    """Return a name with quotes after it until it is not taken, which it is then."""
+    while name in taken:
+        name += "'"
+    taken.add(name)
+    return name
+
+
 def level_names(depth: int, given: Sequence[str] = ()) -> tuple[str, ...]:
     """Return ``depth`` names of levels, bottom up: the given ones, then the defaults."""
     names = list(given[:depth])
@@ -220,11 +228,8 @@ def with_leaves(given: Grown, hosts: Sequence[str]) -> Grown:
     taken = {switch.name for switch in switches}
 
     def add(wanted: str, level: int, parent: int) -> int:
-        """Add a switch, with quotes after its name until no other has it; return its index."""
-        while wanted in taken:
-            wanted += "'"
-        taken.add(wanted)
-        switches.append(Switch(wanted, level, parent))
+        """Add a switch with a unique name; return its index."""
+        switches.append(Switch(unique(wanted, taken), level, parent))
         return len(switches) - 1
 
     roots = [s for s, switch in enumerate(switches) if switch.parent < 0]

@@ -42,8 +42,7 @@ def switches_of(
     """
 
     def path(name: str) -> list[str]:
-        above = topology.upwards(topology.switch_index(name))
-        return [topology.switches[s].name for s in above]
+        return [topology.switches[s].name for s in topology.upwards(topology.switch_index(name))]
 
     leaves = Counter(name for leaf in topology.leaves for name in path(leaf))
 

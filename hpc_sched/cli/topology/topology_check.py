@@ -87,8 +87,7 @@ def _findings(args: argparse.Namespace, source: str | None) -> Iterator[tuple[st
         yield REMARK, sentence
     for switch in topology.switches:
         if switch.members:
-            level = topology.levels[switch.level - 1]
-            what = f"{level} {switch.name} stands for"
+            what = f"{topology.levels[switch.level - 1]} {switch.name} stands for"
             if not args.members:
                 yield MERGED, f"{what} {len(switch.members)} switches"
                 continue
@@ -201,8 +200,12 @@ exit codes, as those of diff(1): 0 the same, 1 different, 2 trouble or wrong usa
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
         parser.add_argument("old", metavar="A", help=f"the older one: {sources.SOURCE}")
-        what = "the newer one, likewise (default: the topology of nova.conf)"
-        parser.add_argument("new", nargs="?", metavar="B", help=what)
+        parser.add_argument(
+            "new",
+            nargs="?",
+            metavar="B",
+            help="the newer one, likewise (default: the topology of nova.conf)",
+        )
         add_flag(parser, "--brief", "one line, as the scheduler logs it")
         sources.add_topology_arguments(parser, "B")
 

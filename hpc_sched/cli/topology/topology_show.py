@@ -1,6 +1,7 @@
 """hpc-sched topology show and convert."""
 
 import argparse
+import importlib
 from typing import Any
 
 from hpc_sched import exceptions
@@ -11,7 +12,9 @@ from hpc_sched.cli.topology import switch_tree
 from hpc_sched.cli.topology.topology_check import summary
 from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.writers import formats
+
+# Format to the module with its text_of(topology), which returns a text, or a text and warnings.
+_WRITERS = {"yaml": "yaml_writer", "slurm": "slurm_writer", "dot": "dot", "svg": "svg"}
 
 
 class TopologyShow(TextLister):
@@ -128,9 +131,13 @@ exit codes: 0 done, 1 the topology cannot be read or FILE not written, 2 wrong u
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
-        parser.add_argument("--to", choices=formats.NAMES, required=True, help="the format")
-        what = "file to write, as a whole or not at all (default: standard output)"
-        parser.add_argument("--output", metavar="FILE", default="-", help=what)
+        parser.add_argument("--to", choices=tuple(_WRITERS), required=True, help="the format")
+        parser.add_argument(
+            "--output",
+            metavar="FILE",
+            default="-",
+            help="file to write, as a whole or not at all (default: standard output)",
+        )
         parser.add_argument("--title", help="with --to svg: title of the picture (default: none)")
         sources.add_source_arguments(parser)
 
@@ -147,7 +154,7 @@ exit codes: 0 done, 1 the topology cannot be read or FILE not written, 2 wrong u
         options: dict[str, Any] = {"title": args.title} if args.title else {}
         if uses and args.to == "svg":
             options |= {"states": uses.states(), "notes": uses.notes()}
-        text, warnings = formats.written(topology, args.to, **options)
+        text, warnings = _written(topology, args.to, **options)
         for warning in (*(f"incomplete: {text}" for text in topology.incomplete), *warnings):
             output.say(f"warning: {warning}")
         if args.output == "-":
@@ -156,3 +163,11 @@ exit codes: 0 done, 1 the topology cannot be read or FILE not written, 2 wrong u
             output.save(text, args.output)
             output.say(f"{args.output}: wrote {summary(topology)}")
         return 0
+
+
+def _written(topology: Topology, name: str, **options: Any) -> tuple[str, tuple[str, ...]]:
+    """Return a topology in a format, with ``options`` of its ``text_of``; and warnings."""
+    # Imported late: only one writer is needed, and often none.
+    module = importlib.import_module(f"hpc_sched.topology.writers.{_WRITERS[name]}")
+    found = module.text_of(topology, **options)
+    return (found, ()) if isinstance(found, str) else found

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import Switch
 
@@ -145,9 +146,7 @@ def between(old: Topology, new: Topology) -> Difference:
 
 
 def _renamed(old: Topology, new: Topology) -> dict[str, str]:
-    came: dict[tuple[str, ...], list[str]] = {}
-    for name, hosts in _unknown(new, old):
-        came.setdefault(hosts, []).append(name)
+    came = by_key((hosts, name) for name, hosts in _unknown(new, old))
     gone = _unknown(old, new)
     return {name: came[hosts].pop(0) for name, hosts in gone if hosts and came.get(hosts)}
 
@@ -177,11 +176,11 @@ def _above(topology: Topology, renamed: Mapping[str, str]) -> tuple[dict[str, st
 
 def _changes(old: Mapping[str, str | None], new: Mapping[str, str | None]) -> tuple[Change, ...]:
     """Return the names with different values, grouped by old and new value, sorted by name."""
-    groups: dict[tuple[str | None, str | None], list[str]] = {}
-    for name in {**old, **new}:
-        values = (old.get(name), new.get(name))
-        if values[0] != values[1]:
-            groups.setdefault(values, []).append(name)
+    groups = by_key(
+        ((old.get(name), new.get(name)), name)
+        for name in {**old, **new}
+        if old.get(name) != new.get(name)
+    )
     changes = [Change(tuple(sorted(names)), *values) for values, names in groups.items()]
     return tuple(sorted(changes, key=lambda change: change.names))
 

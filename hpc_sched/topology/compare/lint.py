@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import Switch
 
@@ -18,8 +19,7 @@ _RATIO_DIGITS = 2
 
 def of(topology: Topology) -> list[tuple[str, str]]:
     """Return kind and sentence of all findings, by ``KINDS``. Linear in hosts and switches."""
-    checks = (_islands, _skipped, _single, _odd_sizes, _unequal_links)
-    found = zip(KINDS, checks, strict=True)
+    found = zip(KINDS, (_islands, _skipped, _single, _odd_sizes, _unequal_links), strict=True)
     return [(kind, sentence) for kind, check in found for sentence in check(topology)]
 
 
@@ -49,15 +49,18 @@ def _islands(topology: Topology) -> Iterator[str]:
 
 
 def _skipped(topology: Topology) -> Iterator[str]:
-    found: dict[int, list[str]] = {}
-    for switch in topology.switches:
-        if switch.parent >= 0 and topology.switches[switch.parent].level > switch.level + 1:
-            found.setdefault(switch.parent, []).append(switch.name)
+    found = by_key(
+        (switch.parent, switch.name)
+        for switch in topology.switches
+        if switch.parent >= 0 and topology.switches[switch.parent].level > switch.level + 1
+    )
     for parent, names in found.items():
         above = topology.switches[parent]
         missing, level = topology.levels[above.level - 2 : above.level]
-        place = f"directly below {level} {above.name}, with no {missing} between"
-        yield f"{place}: {hostlist.shortened(names)}"
+        yield (
+            f"directly below {level} {above.name}, with no {missing} between: "
+            f"{hostlist.shortened(names)}"
+        )
 
 
 def _single(topology: Topology) -> Iterator[str]:
@@ -81,8 +84,10 @@ def _odd_sizes(topology: Topology) -> Iterator[str]:
         return
     for size, names in _odd(larger, usual):
         leaves, others = plurals.text(len(names), "leaf"), f"{alike} of {len(sizes)}"
-        usually = f"where {others} have {usual:g}"
-        yield f"{leaves} with {size} hosts, {usually}: {hostlist.shortened(names)}"
+        yield (
+            f"{leaves} with {size} hosts, where {others} have {usual:g}: "
+            f"{hostlist.shortened(names)}"
+        )
 
 
 def _unequal_links(topology: Topology) -> Iterator[str]:
@@ -119,8 +124,5 @@ def _usual(values: Mapping[str, float]) -> tuple[float, int]:
 
 
 def _odd(values: Mapping[str, float], usual: float) -> list[tuple[float, list[str]]]:
-    found: dict[float, list[str]] = {}
-    for name, value in values.items():
-        if value != usual:
-            found.setdefault(value, []).append(name)
-    return sorted(found.items())
+    others = ((value, name) for name, value in values.items() if value != usual)
+    return sorted(by_key(others).items())

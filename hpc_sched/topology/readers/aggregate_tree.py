@@ -44,11 +44,13 @@ def topology_of(
     problems.stop()
     missing = "host aggregate with hosts has metadata"
     if keys:
-        wanted = {level: f"{missing} {key}" for level, key in keys.items()}
-        tree.require(wanted, "topology_aggregate_key")
+        tree.require(
+            {level: f"{missing} {key}" for level, key in keys.items()}, "topology_aggregate_key"
+        )
     elif not tree.hosts:
-        advice = "set it, or choose another topology_driver"
-        problems.note(None, f"no {missing} {PREFIX}{LEAF}: {advice}")
+        problems.note(
+            None, f"no {missing} {PREFIX}{LEAF}: set it, or choose another topology_driver"
+        )
     problems.stop()
     key = next(iter(keys.values())) if keys else f"{PREFIX}{LEAF}"
     return tree.topology(f"hosts in no aggregate with {key}")

@@ -3,13 +3,19 @@
 import bz2
 import lzma
 import zlib
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from hpc_sched import exceptions
 
 # Bytes of output in one step.
 _CHUNK = 1 << 20
-_GZIP, _XZ, _BZIP2 = b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh"
+_FORMATS: dict[bytes, Callable[[], Any]] = {
+    b"\x1f\x8b": partial(zlib.decompressobj, wbits=16 + zlib.MAX_WBITS),
+    b"\xfd7zXZ\x00": partial(lzma.LZMADecompressor, memlimit=256 << 20),
+    b"BZh": bz2.BZ2Decompressor,
+}
 # Formats without a decompressor in Python's library.
 _OTHERS = {
     b"\x28\xb5\x2f\xfd": "zstd -dc",
@@ -41,11 +47,8 @@ def decompressed(content: bytes, name: str, max_bytes: int) -> bytes:
 
 
 def _decompressor(content: bytes) -> Any:
-    if content.startswith(_GZIP):
-        return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-    if content.startswith(_XZ):
-        return lzma.LZMADecompressor(memlimit=256 << 20)
-    return bz2.BZ2Decompressor() if content.startswith(_BZIP2) else None
+    """Return a decompressor for what a content begins with, or None."""
+    return next((made() for magic, made in _FORMATS.items() if content.startswith(magic)), None)
 
 
 def _member(one: Any, content: bytes, name: str, output: bytearray, max_bytes: int) -> bytes:

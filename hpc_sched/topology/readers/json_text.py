@@ -69,12 +69,13 @@ def documents_of(kind: type[Kind], content: bytes, name: str) -> list[Kind]:
                 end = at + int(place[1]) - 1
                 found.append(decoder.decode(text[at:end]))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as failure:
-            problem = _problem(failure, content, at)
-            raise exceptions.TopologyError(f"{name}{problem}") from failure
+            raise exceptions.TopologyError(f"{name}{_problem(failure, content, at)}") from failure
         at = end
         if len(found) > hostlist.MAX_NAMES:
-            most = plurals.text(hostlist.MAX_NAMES, "JSON document")
-            raise exceptions.TopologyError(f"{name}: expected at most {most}, found more")
+            raise exceptions.TopologyError(
+                f"{name}: expected at most {plurals.text(hostlist.MAX_NAMES, 'JSON document')}, "
+                "found more"
+            )
     if not found:
         raise exceptions.TopologyError(f"{name}: expected JSON, found an empty text")
     return found

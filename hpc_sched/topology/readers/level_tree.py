@@ -9,9 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from hpc_sched.topology import hostlist
+from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.reader_errors import Problems
-from hpc_sched.topology.tree import DEFAULT_LEVEL_NAMES, MAX_LEVELS, Details, Tree, level_names
+from hpc_sched.topology.tree import (
+    DEFAULT_LEVEL_NAMES,
+    MAX_LEVELS,
+    Details,
+    Tree,
+    level_names,
+    unique,
+)
 
 LEAF = DEFAULT_LEVEL_NAMES[0]
 # A level of this name is the highest one: nothing connects its switches.
@@ -62,8 +70,11 @@ class LevelTree:
         """
         for level, what in stated.items():
             if level not in self._stated:
-                where = f"[hpc_sched] {option}, level {level}"
-                self.problems.note(None, f"no {what} ({where}): set it, or leave the level out")
+                self.problems.note(
+                    None,
+                    f"no {what} ([hpc_sched] {option}, level {level}): set it, or leave the level "
+                    "out",
+                )
 
     def topology(
         self,
@@ -168,7 +179,7 @@ class LevelTree:
             stated = sorted(set().union(*sources.values()))
             if len(stated) < 2 or any(len(each) > 1 for each in sources.values()):
                 continue
-            names = {parent: _free(f"{parent}/{switch}", taken) for parent in stated}
+            names = {parent: unique(f"{parent}/{switch}", taken) for parent in stated}
             for source, found in sources.items():
                 for parent in found:
                     new[_Statement(switch, source)] = _Statement(names[parent], source)
@@ -212,26 +223,14 @@ def _renamed(
     return {names[name]: found for name, found in details.items() if name in names}
 
 
-def _free(name: str, taken: set[str]) -> str:
-    """Return a name that is not taken, which it is then."""
-    while name in taken:
-        name += "'"
-    taken.add(name)
-    return name
-
-
 def _tree(
     leaf_of: Mapping[str, _Node],
     parents: Mapping[_Node, _Node | None],
     levels: Sequence[str],
 ) -> tuple[Tree, Sequence[str], Mapping[_Node, str]]:
     """Return nested switches, the names of their levels, and the name of each switch."""
-    hosts: dict[_Node, list[str]] = {}
-    for host, leaf in leaf_of.items():
-        hosts.setdefault(leaf, []).append(host)
-    children: dict[_Node | None, list[_Node]] = {}
-    for node in sorted(parents):
-        children.setdefault(parents[node], []).append(node)
+    hosts = by_key((leaf, host) for host, leaf in leaf_of.items())
+    children = by_key((parents[node], node) for node in sorted(parents))
     taken: set[str] = set()
 
     def free(name: str, level: int) -> str:

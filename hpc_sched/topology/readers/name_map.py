@@ -85,16 +85,21 @@ def read(content: bytes, path: str) -> NameMap:
         key = found["key"].strip('"') if found else ""
         name = found["name"].strip('"').strip() if found else ""
         if not key or not name or not name.isprintable():
-            wanted = "expected a name or GUID and the name of a host"
-            problems.note(number, f"{wanted}, found {line.strip()[:_SHOWN]!r}")
+            problems.note(
+                number,
+                f"expected a name or GUID and the name of a host, found {line.strip()[:_SHOWN]!r}",
+            )
             continue
         # A GUID written in two ways is the same GUID.
         same = guid(key) if _MARKED.match(key) else None
         forms = [key] if same is None else [key, same]
         other = next((form for form in forms if names.get(form, name) != name), None)
         if other is not None:
-            before = f"{names[other][:_SHOWN]!r} on line {first[other]}"
-            problems.note(number, f"{key[:_SHOWN]!r} is {name[:_SHOWN]!r} here and {before}")
+            problems.note(
+                number,
+                f"{key[:_SHOWN]!r} is {name[:_SHOWN]!r} here and {names[other][:_SHOWN]!r} on line "
+                f"{first[other]}",
+            )
             continue
         for form in forms:
             names[form] = name

@@ -45,10 +45,9 @@ class TextDriver(TopologyDriver):
         name_map: str | os.PathLike[str] | None = None,
     ) -> None:
         if bool(path) == bool(command):
-            found = "both" if path else "neither"
             raise exceptions.TopologyError(
                 "expected a file ([hpc_sched] topology_file) or a command (topology_command), "
-                f"found {found}"
+                f"found {'both' if path else 'neither'}"
             )
         self.path = os.fspath(path) if path else None
         self.command = tuple(shlex.split(command) if isinstance(command, str) else command)

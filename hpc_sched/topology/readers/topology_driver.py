@@ -80,9 +80,10 @@ def _class_of(name: str) -> Any:
     """Return what an entry point names; TopologyError where that is not one class."""
     points = extensions.points(NAMESPACE).select(name=name)
     if not points:
-        installed = ", ".join(driver_names()) or "none"
-        missing = f"no topology driver {name!r} in the entry points of {NAMESPACE}"
-        raise exceptions.TopologyError(f"{missing}; installed: {installed}")
+        raise exceptions.TopologyError(
+            f"no topology driver {name!r} in the entry points of {NAMESPACE}; installed: "
+            f"{', '.join(driver_names()) or 'none'}"
+        )
     if len(points) > 1:
         values = ", ".join(sorted(point.value for point in points))
         several = f"several packages bring a topology driver {name!r}: {values}"

@@ -5,7 +5,7 @@ line; a wrong switch or host does not hide the errors after it.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +14,11 @@ import yaml
 from hpc_sched import exceptions, yaml_nodes
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers.reader_errors import InvalidItemError, Problems
+from hpc_sched.topology.readers.reader_errors import Problems
 from hpc_sched.topology.readers.text_driver import TextDriver
+from hpc_sched.topology.readers.yaml_items import invalid, items, mapping, text
 from hpc_sched.topology.tree import MAX_LEVELS, Details
-from hpc_sched.yaml_nodes import is_null, kind_of, line_of
+from hpc_sched.yaml_nodes import is_null, line_of
 
 # A level of switches nests a list and its keys.
 MAX_NESTING = 4 * MAX_LEVELS
@@ -98,12 +99,15 @@ class _TreeReader:
                 name = text(fields["name"], "a switch's name")
                 if name in above:
                     chain = " > ".join((*above[above.index(name) :], name))
-                    cycle = f"cycle: switch {name!r} is below itself ({chain})"
-                    raise invalid(fields["name"], cycle)
+                    raise invalid(
+                        fields["name"], f"cycle: switch {name!r} is below itself ({chain})"
+                    )
                 if name in self.switch_line:
-                    first = f"stands twice, first on line {self.switch_line[name]}"
-                    twice = f"switch {name!r} {first}: a switch has one parent"
-                    raise invalid(fields["name"], twice)
+                    raise invalid(
+                        fields["name"],
+                        f"switch {name!r} stands twice, first on line {self.switch_line[name]}: a "
+                        "switch has one parent",
+                    )
                 self.switch_line[name] = line_of(fields["name"])
                 tree[name] = self._below(item, fields, (*above, name))
         return tree
@@ -188,44 +192,3 @@ def _lists(node: yaml.Node, what: str) -> list[yaml.Node]:
     """Return the items of a list, or the only one, given as a text."""
     is_text = isinstance(node, yaml.ScalarNode) and not is_null(node)
     return [node] if is_text else items(node, what)
-
-
-def invalid(node: yaml.Node, text: str) -> InvalidItemError:
-    """Return the error of a node."""
-    return InvalidItemError(line_of(node), text)
-
-
-def mapping(node: yaml.Node, what: str, known: Sequence[str]) -> dict[str, yaml.Node]:
-    """Return values by key; InvalidItemError for no mapping, a key not ``known`` or given twice."""
-    if not isinstance(node, yaml.MappingNode):
-        raise invalid(node, f"{what}: expected keys ({', '.join(known)}), found {kind_of(node)}")
-    found: dict[str, yaml.Node] = {}
-    for key_node, value in node.value:
-        key = key_node.value if isinstance(key_node, yaml.ScalarNode) else kind_of(key_node)
-        if key not in known:
-            raise invalid(key_node, f"unknown key {key!r} in {what}; known: {', '.join(known)}")
-        if key in found:
-            raise invalid(key_node, f"key {key!r} stands twice in {what}")
-        found[key] = value
-    return found
-
-
-def items(node: yaml.Node, what: str) -> list[yaml.Node]:
-    """Return the items of a list; raises InvalidItemError for another node."""
-    if not isinstance(node, yaml.SequenceNode):
-        raise invalid(node, f"{what}: expected a list, found {kind_of(node)}")
-    found: list[yaml.Node] = node.value
-    return found
-
-
-def text(node: yaml.Node, what: str) -> str:
-    """Return a text as written; raises InvalidItemError for another node, or an empty one.
-
-    YAML would read a host called 0123 as a number.
-    """
-    if not isinstance(node, yaml.ScalarNode) or is_null(node):
-        raise invalid(node, f"{what}: expected text, found {kind_of(node)}")
-    found = str(node.value).strip()
-    if not found:
-        raise invalid(node, f"{what} is empty")
-    return found

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from hpc_sched.topology import hostlist
+from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.model import Topology
 
 # Long labels widen the whole picture; the tooltip has all hosts.
@@ -26,9 +27,8 @@ def _lines(topology: Topology) -> Iterator[str]:
     yield 'node [shape=box, style=filled, fillcolor="#e8eef2", fontname="monospace"];'
     yield 'edge [color="#888888", fontname="monospace", fontsize=10];'
     below = topology.leaf_hosts()
-    levels: dict[int, list[int]] = {}
+    levels = by_key((switch.level, i) for i, switch in enumerate(topology.switches))
     for i, switch in enumerate(topology.switches):
-        levels.setdefault(switch.level, []).append(i)
         label, tooltip = [switch.name], [f"{switch.name} ({topology.levels[switch.level - 1]})"]
         if switch.members:
             tooltip.append(f"stands for {hostlist.fold(switch.members)}")

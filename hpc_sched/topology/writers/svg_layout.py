@@ -141,8 +141,7 @@ class Layout:
 
 def _even(number: int, most: int) -> int:
     """Return the length of equal rows, of at most ``most`` items each."""
-    rows = math.ceil(number / most)
-    return math.ceil(number / rows)
+    return math.ceil(number / math.ceil(number / most))
 
 
 def width_of(text: str, size: int) -> int:

@@ -1,11 +1,13 @@
 """An Ethernet fabric from those of its cables that a source names."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.cabling.fabric import Cable, fabric
+from hpc_sched.topology.tree import unique
 
 ROOT = "fabric"
 # A switch with hosts of more leaves than this, and of most, is probably no leaf switch.
@@ -32,9 +34,7 @@ def ethernet_fabric(
     tree = found.to_tree()
     if len(tree) == 1:
         return found
-    root = ROOT
-    while root in {switch.name for switch in found.switches}:
-        root += "'"
+    root = unique(ROOT, {switch.name for switch in found.switches})
     return Topology.from_tree(
         {root: tree}, details=found.details(), remarks=found.remarks, incomplete=incomplete
     )
@@ -43,10 +43,7 @@ def ethernet_fabric(
 def shared_switches(fabric: Topology) -> list[str]:
     """Return a remark on a switch to which hosts of most leaves are connected."""
     leaves = [switch for switch in fabric.switches if switch.level == 1]
-    count: dict[str, int] = {}
-    for leaf in leaves:
-        for member in leaf.members or (leaf.name,):
-            count[member] = count.get(member, 0) + 1
+    count = Counter(member for leaf in leaves for member in leaf.members or (leaf.name,))
     most = max(sorted(count), key=count.__getitem__)
     if count[most] <= max(_FEW, len(leaves) // 2):
         return []

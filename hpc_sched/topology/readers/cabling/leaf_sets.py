@@ -6,12 +6,13 @@ switches. A host that has lost a cable is connected to fewer of them, and is sti
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.hierarchy import name_of
 
 # The masks of more leaves would take gigabytes; a leaf has some 20 hosts.
@@ -64,20 +65,14 @@ def leaf_sets(switches: Mapping[str, Collection[str]]) -> LeafSets:
     :raises exceptions.TopologyError: for more than ``MAX_LEAVES`` leaves, or too many different
         sets with switches in common
     """
-    sets: dict[frozenset[str], list[str]] = {}
-    for host in sorted(switches):
-        if switches[host]:
-            sets.setdefault(frozenset(switches[host]), []).append(host)
-    return _Grouping(sets).result()
+    connected = sorted(host for host in switches if switches[host])
+    return _Grouping(by_key((frozenset(switches[host]), host) for host in connected)).result()
 
 
 class _Grouping:
     def __init__(self, sets: Mapping[frozenset[str], list[str]]) -> None:
         self.sets = sets
-        self.on_switch: dict[str, list[frozenset[str]]] = {}
-        for each in sets:
-            for switch in each:
-                self.on_switch.setdefault(switch, []).append(each)
+        self.on_switch = by_key((switch, each) for each in sets for switch in each)
         # Switches of one host only.
         self.own = {
             switch
@@ -94,14 +89,15 @@ class _Grouping:
         for each in self._with_most_rails(order):
             fitting = sorted(self._fitting(each))
             if not fitting:
-                self._begin(each)
+                self._begin([each])
                 continue
             if len(fitting) > 1:
                 names = " and ".join(name_of(sorted(one)) for _, _, one, _ in fitting[:2])
-                hosts = hostlist.first(self.sets[each], _MAX_LISTED)
-                what = f"{hosts}: connected to {name_of(sorted(each))}"
-                several = f"which could be part of {len(fitting)} leaves, such as {names}"
-                self.remarks.append(f"{what}, {several}: the first is chosen")
+                self.remarks.append(
+                    f"{hostlist.first(self.sets[each], _MAX_LISTED)}: connected to "
+                    f"{name_of(sorted(each))}, which could be part of {len(fitting)} leaves, such "
+                    f"as {names}: the first is chosen"
+                )
             self._join(fitting[0][-1], each)
         if len(self.leaves) > MAX_LEAVES:
             raise exceptions.TopologyError(
@@ -126,9 +122,7 @@ class _Grouping:
                     part
                 ):
                     joined |= part
-                    self.leaves.append(_Leaf())
-                    for each in part:
-                        self._join(len(self.leaves) - 1, each)
+                    self._begin(part)
         return [each for each in order if each not in joined]
 
     def _connected(self, start: frozenset[str]) -> tuple[set[frozenset[str]], set[str]]:
@@ -192,9 +186,10 @@ class _Grouping:
             if not (one <= other or other <= one)
         )
 
-    def _begin(self, each: frozenset[str]) -> None:
+    def _begin(self, sets: Iterable[frozenset[str]]) -> None:
         self.leaves.append(_Leaf())
-        self._join(len(self.leaves) - 1, each)
+        for each in sets:
+            self._join(len(self.leaves) - 1, each)
 
     def _takes_few(self, each: frozenset[str]) -> bool:
         """True if more hosts are on all switches of a set than on some of these alone."""

@@ -8,7 +8,7 @@ from typing import Any
 from hpc_sched import exceptions
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers import driver_options
-from hpc_sched.topology.readers.cabling.fabric import Cable, fabric
+from hpc_sched.topology.readers.cabling.fabric import fabric
 from hpc_sched.topology.readers.infiniband import ibnetdiscover_dump
 from hpc_sched.topology.readers.infiniband.ibnetdiscover_dump import HCA, SWITCH, IBNode
 from hpc_sched.topology.readers.reader_errors import pattern_of
@@ -87,7 +87,7 @@ class IbnetdiscoverDriver(TextDriver):
             remarks.append(f"HCAs without the name of a host, which count for none: {shown}")
         try:
             return fabric(
-                (Cable(one.a[0], one.b[0], one.rate) for one in dump.cables),
+                dump.cables,
                 switch_names,
                 hosts,
                 {node.id for node in hcas} - inner,

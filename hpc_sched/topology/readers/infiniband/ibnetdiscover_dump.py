@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.readers.cabling.fabric import Cable
 from hpc_sched.topology.readers.infiniband import dump_gaps, port_report
 from hpc_sched.topology.readers.infiniband.port_report import ReportedCable
 from hpc_sched.topology.readers.name_map import normalized_guid
@@ -72,14 +73,6 @@ class IBNode:
         self.id = f"{self.kind}-{self.guid}"
 
 
-class Cable(NamedTuple):
-    """A link of two ports, and its data rate in Gb/s where the dump states it."""
-
-    a: Port
-    b: Port
-    rate: float | None
-
-
 class Dump(NamedTuple):
     """The content of a dump."""
 
@@ -131,8 +124,10 @@ class _DumpReader:
     def read(self, lines: Iterable[str]) -> None:
         for number, raw in enumerate(lines, 1):
             if len(self.nodes) + len(self.other_end) // 2 > MAX_PARTS:
-                expected = f"expected at most {MAX_PARTS} nodes and cables"
-                raise exceptions.TopologyError(f"{self.name}:{number}: {expected}, found more")
+                raise exceptions.TopologyError(
+                    f"{self.name}:{number}: expected at most {MAX_PARTS} nodes and cables, found "
+                    "more"
+                )
             line = raw.strip()
             if not line or line[0] == "#":
                 continue
@@ -171,7 +166,7 @@ class _DumpReader:
             self.nodes, self.stated, (node for node, _ in self.other_end)
         )
         ends = [(a, b) for a, b in self.other_end.items() if a <= b]
-        cables = [Cable(a, b, self.rates.get(a, self.rates.get(b))) for a, b in ends]
+        cables = [Cable(a[0], b[0], self.rates.get(a, self.rates.get(b))) for a, b in ends]
         return Dump(self.nodes, cables, remarks, [f"{self.name}: {text}" for text in incomplete])
 
     def _reported(self, cable: ReportedCable, number: int) -> None:
@@ -237,8 +232,10 @@ class _DumpReader:
         for port, peer in ((a, b), (b, a)):
             if (known := self.other_end.get(port)) is not None:
                 port_, here, before = (f'"{node}"[{n}]' for node, n in (port, peer, known))
-                linked = f"port {port_} is linked to {here} here and to {before} before"
-                self.contradictions.add(f"{self.name}:{number}: {linked}")
+                self.contradictions.add(
+                    f"{self.name}:{number}: port {port_} is linked to {here} here and to {before} "
+                    "before"
+                )
                 return False
         self.other_end |= {a: b, b: a}
         return True

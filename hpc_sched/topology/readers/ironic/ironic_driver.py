@@ -12,6 +12,7 @@ from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hierarchy, hostlist, plurals
+from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.hierarchy import Leaf
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers import driver_options
@@ -92,8 +93,7 @@ class IronicDriver(TextDriver):
         """Return the topology of lists of nodes and ports; TopologyError has every problem."""
         problems = Problems(name)
         found = node_lists.read(content, problems)
-        levels = list(self.keys) if LEAF in self.keys else [LEAF, *self.keys]
-        tree = LevelTree(problems, levels)
+        tree = LevelTree(problems, list(self.keys) if LEAF in self.keys else [LEAF, *self.keys])
         details = None
         if LEAF not in self.keys:
             details = self._add_leaves(tree, found)
@@ -102,13 +102,17 @@ class IronicDriver(TextDriver):
                 for switch, source in _stated(node, key, problems):
                     tree.add(level, switch, (node.name,), source)
         kinds = {True: "trait that begins with", False: "property or extra"}
-        keys = {
-            level: f"node has a {kinds[key.isupper()]} {key!r}" for level, key in self.keys.items()
-        }
-        tree.require(keys, "topology_node_key")
+        tree.require(
+            {
+                level: f"node has a {kinds[key.isupper()]} {key!r}"
+                for level, key in self.keys.items()
+            },
+            "topology_node_key",
+        )
         if left_out := sorted({node.name for node in found.nodes.values()} - tree.hosts):
-            shown = hostlist.first(left_out)
-            problems.remark(None, f"nodes without a switch, which are left out: {shown}")
+            problems.remark(
+                None, f"nodes without a switch, which are left out: {hostlist.first(left_out)}"
+            )
         ids = {node.name: node.uuid for node in found.nodes.values() if node.name in tree.hosts}
         return tree.topology("nodes without a leaf switch", ids, found.incomplete, details)
 
@@ -117,10 +121,8 @@ class IronicDriver(TextDriver):
         problems = tree.problems
         ports = [port for port in found.ports if port.node in found.nodes]
         names = _switch_names(ports, problems)
-        above: dict[str, set[str]] = {}
-        for port in ports:
-            if self._counts(port, names[port]):
-                above.setdefault(found.nodes[port.node].name, set()).add(names[port])
+        counted = [port for port in ports if self._counts(port, names[port])]
+        above = by_key((found.nodes[port.node].name, names[port]) for port in counted)
         if not above:
             raise problems.error(
                 None,
@@ -176,14 +178,15 @@ def _switch_names(ports: Sequence[Port], problems: Problems) -> dict[Port, str]:
     That is switch_info if it is a name and of one id, else both. Several names of one id are
     several switches: sites that know switches by name may give all of them the same id.
     """
-    infos: dict[str, set[str]] = {}
-    for port in ports:
-        infos.setdefault(port.switch_id, set()).add(_plain(port.switch_info))
-    known = {id_: sorted(found - {""}) for id_, found in infos.items() if id_}
+    infos = by_key((port.switch_id, _plain(port.switch_info)) for port in ports)
+    known = {id_: sorted({*found} - {""}) for id_, found in infos.items() if id_}
     for id_, found in sorted(known.items()):
         if len(found) > 1:
-            text = f"switch_id {id_} has several names, read as different switches"
-            problems.remark(None, f"{text}: {', '.join(found)}")
+            problems.remark(
+                None,
+                f"switch_id {id_} has several names, read as different switches: "
+                f"{', '.join(found)}",
+            )
     count = Counter(info for found in known.values() for info in found)
     names: dict[Port, str] = {}
     for port in ports:

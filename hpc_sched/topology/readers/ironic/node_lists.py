@@ -6,6 +6,7 @@ whose keys were titles such as "Node UUID" before they were the names of the API
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -100,8 +101,10 @@ class _Reader:
         return found
 
     def _cut(self, kind: str, why: str) -> str:
-        listed = f"the list has {PAGE} {kind}, and {why}"
-        return f"{self.problems.path}: {listed}: expected all of them, add '--limit 0'"
+        return (
+            f"{self.problems.path}: the list has {PAGE} {kind}, and {why}: expected all of them, "
+            "add '--limit 0'"
+        )
 
     def _lists(self, document: object) -> Iterator[tuple[str, list[Any]]]:
         """Yield the kind and the items of each list in a document."""
@@ -136,14 +139,18 @@ class _Reader:
             return
         values = self._object(item, "extra", where) | self._object(item, "properties", where)
         if len(self.found.nodes) >= hostlist.MAX_NAMES:
-            most = plurals.text(hostlist.MAX_NAMES, "node")
-            raise self.problems.error(None, f"expected at most {most}, found more")
+            raise self.problems.error(
+                None, f"expected at most {plurals.text(hostlist.MAX_NAMES, 'node')}, found more"
+            )
         self.found.nodes[uuid] = Node(uuid, name or uuid, tuple(sorted(traits)), values)
 
     def _port(self, item: _Item) -> None:
         if "local_link_connection" not in item:
-            missing = "local_link_connection is missing: list ports with --long"
-            self.problems.note(None, f"port {item.get('uuid', '')}: {missing}")
+            self.problems.note(
+                None,
+                f"port {item.get('uuid', '')}: local_link_connection is missing: list ports with "
+                "--long",
+            )
             return
         node = self._text(item, "node_uuid", "port")
         if node is None:
@@ -183,9 +190,7 @@ class _Reader:
 
 def _with_unique_names(nodes: Mapping[str, Node]) -> dict[str, Node]:
     """Return nodes without the names that several have, or that are another node's UUID."""
-    count: dict[str, int] = {}
-    for node in nodes.values():
-        count[node.name] = count.get(node.name, 0) + 1
+    count = Counter(node.name for node in nodes.values())
     return {
         uuid: node
         if node.name == uuid or (count[node.name] == 1 and node.name not in nodes)

@@ -87,8 +87,9 @@ class KubernetesDriver(TextDriver):
         if not nodes:
             raise problems.error(None, f"{_EXPECTED}, found none")
         if len(nodes) > hostlist.MAX_NAMES:
-            most = f"at most {hostlist.MAX_NAMES} nodes"
-            raise problems.error(None, f"expected {most}, found {len(nodes)}")
+            raise problems.error(
+                None, f"expected at most {hostlist.MAX_NAMES} nodes, found {len(nodes)}"
+            )
         levels = self.keys or _known_levels(nodes, problems)
         tree = LevelTree(problems, [level.name for level in levels])
         for node, labels in nodes:
@@ -96,8 +97,10 @@ class KubernetesDriver(TextDriver):
             for level in levels if labels else ():
                 if (switch := level.switch(labels)) is not None:
                     tree.add(level.name, switch, (node,), f"node {node!r}")
-        labels_of = {level.name: f"node has label {level.labels[0]}" for level in levels}
-        tree.require(labels_of, "topology_node_key")
+        tree.require(
+            {level.name: f"node has label {level.labels[0]}" for level in levels},
+            "topology_node_key",
+        )
         problems.stop()
         lowest = " or ".join(levels[0].labels)
         more = any(one.metadata and one.metadata.more for one in documents)
@@ -140,8 +143,11 @@ class _LabelReader:
             return []
         metadata = node.metadata or _Metadata()
         if (size := memoryview(metadata.labels).nbytes) > _MAX_LABELS:
-            most = f"expected at most {_MAX_LABELS} bytes, found {size}"
-            self.problems.note(None, f"node {metadata.name!r}: labels: {most}")
+            self.problems.note(
+                None,
+                f"node {metadata.name!r}: labels: expected at most {_MAX_LABELS} bytes, found "
+                f"{size}",
+            )
             return []
         try:
             labels = self.decode(metadata.labels) or {}
@@ -157,8 +163,11 @@ class _LabelReader:
 
     def _labels(self, name: str | None, labels: Mapping[str, str]) -> list[_Labels]:
         if not name or len(name) > hostlist.MAX_NAME or not hostlist.PLAIN.match(name):
-            what = "a node's name of letters, digits, '.', '_' and '-'"
-            self.problems.note(None, f"metadata.name: expected {what}, found {name!r}")
+            self.problems.note(
+                None,
+                "metadata.name: expected a node's name of letters, digits, '.', '_' and '-', "
+                f"found {name!r}",
+            )
             return []
         counts = self.keys.__contains__ if self.keys else label_levels.is_known
         kept = {
@@ -188,9 +197,10 @@ def _known_levels(nodes: Sequence[_Labels], problems: Problems) -> list[LabelLev
         domain, leaf = domains[-1].switch(labels), fabric[0].switch(labels)
         if domain is None or leaf is None or leaves.setdefault(domain, leaf) == leaf:
             continue
-        below = f"{fabric[0].name} {leaves[domain]!r} and {fabric[0].name} {leaf!r}"
         problems.remark(
-            None, f"domain {domain!r} of accelerators is below {below}: domains are left out"
+            None,
+            f"domain {domain!r} of accelerators is below {fabric[0].name} {leaves[domain]!r} and "
+            f"{fabric[0].name} {leaf!r}: domains are left out",
         )
         return fabric
     return domains + fabric

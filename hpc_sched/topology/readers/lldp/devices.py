@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.host_names import short_name
 from hpc_sched.topology.readers.lldp.neighbours import Chassis
 from hpc_sched.topology.readers.lldp.reports import Report
@@ -195,10 +196,7 @@ class _Reader:
                 linked.setdefault(there, set()).add(here)
         # What a host is connected to, and every part of it.
         carriers = {frozenset(linked.get(host, set()) & switches) for host in hosts}
-        by_switch: dict[str, list[frozenset[str]]] = {}
-        for each in carriers:
-            for switch in each:
-                by_switch.setdefault(switch, []).append(each)
+        by_switch = by_key((switch, each) for each in carriers for switch in each)
         doubtful = []
         for report in self.reports:
             device = self.of_report[report.name]
@@ -208,8 +206,8 @@ class _Reader:
             if any(above <= each for each in by_switch.get(min(above), ())):
                 doubtful.append(report.name)
         if doubtful:
-            shown = hostlist.fold(doubtful[:_SHOWN])
             raise exceptions.TopologyError(
-                f"{self.name}: {plurals.text(len(doubtful), 'device')} ({shown}) connected as "
-                f"hosts are, which announce themselves as bridge or router: {OPTIONS}"
+                f"{self.name}: {plurals.text(len(doubtful), 'device')} "
+                f"({hostlist.fold(doubtful[:_SHOWN])}) connected as hosts are, which announce "
+                f"themselves as bridge or router: {OPTIONS}"
             )

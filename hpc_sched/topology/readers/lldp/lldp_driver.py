@@ -63,11 +63,11 @@ class LldpDriver(TextDriver):
         cables = list(_cables(found.reports, devices, self.port_pattern))
         connected = {cable.a for cable in cables}
         if connected.isdisjoint(map(_host, devices.hosts)):
-            hosts = plurals.text(len(devices.hosts), "host")
-            switches = plurals.text(len(devices.switches), "switch")
             raise exceptions.TopologyError(
-                f"{name}: expected hosts that are connected to switches, found {hosts}, {switches} "
-                f"and no link between them that counts: {OPTIONS}; see topology_port_pattern"
+                f"{name}: expected hosts that are connected to switches, found "
+                f"{plurals.text(len(devices.hosts), 'host')}, "
+                f"{plurals.text(len(devices.switches), 'switch')} and no link between them that "
+                f"counts: {OPTIONS}; see topology_port_pattern"
             )
         alone = sorted(host for key, host in devices.hosts.items() if _host(key) not in connected)
         remarks = list(devices.remarks)
@@ -76,8 +76,10 @@ class LldpDriver(TextDriver):
             remarks.append(f"{name}: hosts without a switch, which are left out: {shown}")
         if unfiled := _unfiled(found.reports, devices):
             shown = hostlist.first(unfiled)
-            what = "connected to the switches, without a file of their own, and left out"
-            remarks.append(f"{name}: {what}: {shown}")
+            remarks.append(
+                f"{name}: connected to the switches, without a file of their own, and left out: "
+                f"{shown}"
+            )
         try:
             return ethernet_fabric(
                 cables,

@@ -27,8 +27,7 @@ def read(path: str, max_bytes: int) -> bytes:
     outputs = _outputs(Path(path), max_bytes)
     switches = Path(path, SWITCHES)
     if switches.is_dir():
-        size = sum(map(len, outputs.values()))
-        below = _outputs(switches, max_bytes - size)
+        below = _outputs(switches, max_bytes - sum(map(len, outputs.values())))
         if both := sorted(outputs.keys() & {*below, SWITCHES}):
             raise exceptions.TopologyError(
                 f"{path}: expected one file for {both[0]!r}, found two, in the folder and in "
@@ -47,11 +46,13 @@ def _outputs(folder: Path, max_bytes: int) -> dict[str, str]:
                 if not entry.name.startswith(".") and entry.is_file()
             )
     except OSError as failure:
-        why = failure.strerror or str(failure)
-        raise exceptions.TopologyError(f"{folder}: cannot be read: {why}") from failure
+        raise exceptions.TopologyError(
+            f"{folder}: cannot be read: {failure.strerror or str(failure)}"
+        ) from failure
     if len(names) > MAX_FILES:
-        most = plurals.text(MAX_FILES, "file")
-        raise exceptions.TopologyError(f"{folder}: expected at most {most}, found {len(names)}")
+        raise exceptions.TopologyError(
+            f"{folder}: expected at most {plurals.text(MAX_FILES, 'file')}, found {len(names)}"
+        )
     outputs: dict[str, str] = {}
     left = max_bytes
     for name in names:

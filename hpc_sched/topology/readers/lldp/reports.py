@@ -74,8 +74,9 @@ def read(content: bytes, name: str) -> Reports:
         reports[key] = Report(key, is_switch, tuple(neighbours))
         count += len(neighbours)
         if count > MAX_NEIGHBOURS:
-            most = plurals.text(MAX_NEIGHBOURS, "neighbour")
-            raise exceptions.TopologyError(f"{name}: expected at most {most}, found more")
+            raise exceptions.TopologyError(
+                f"{name}: expected at most {plurals.text(MAX_NEIGHBOURS, 'neighbour')}, found more"
+            )
     if len(faults) > MAX_PROBLEMS:
         more = plurals.text(len(faults) - MAX_PROBLEMS, "more damaged output")
         faults[MAX_PROBLEMS:] = [f"{name}: and {more}"]
@@ -123,8 +124,7 @@ def _neighbours(output: bytes, where: str) -> list[Neighbour]:
     if isinstance(found, str):
         if not found.strip():
             return []
-        text = found.encode(errors="replace")
-        [found, *_] = json_text.documents(text, where)
+        [found, *_] = json_text.documents(found.encode(errors="replace"), where)
         if isinstance(found, dict) and isinstance(found.get(_STDOUT), str):
             return _neighbours(json.dumps(found[_STDOUT]).encode(), where)
     neighbours = neighbours_of(found)

@@ -8,7 +8,7 @@ own if it is more than the next smaller size.
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.reader_errors import Problems
 from hpc_sched.topology.readers.slurm.switch_graph import SwitchGraph, SwitchLine
+from hpc_sched.topology.tree import unique
 
 ROOT = "fabric"
 # Slurm counts blocks with 16 bits.
@@ -111,11 +112,7 @@ def _joined(
 
 
 def _group(first: int, parts: Sequence[_Group], wanted: str, taken: set[str]) -> _Group:
-    while wanted in taken:
-        wanted += "'"
-    taken.add(wanted)
-    below: Mapping[str, Any] = {part.name: part.below for part in parts}
-    return _Group(first, wanted, below)
+    return _Group(first, unique(wanted, taken), {part.name: part.below for part in parts})
 
 
 def _name_of(blocks: Sequence[str]) -> str:

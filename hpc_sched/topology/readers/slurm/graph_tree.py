@@ -99,9 +99,11 @@ def _check_levels(graph: SwitchGraph) -> None:
                 line, f" lists switch {first_of(listed.switches)}, but no node is below: left out"
             )
         elif listed.level > max(MAX_LEVELS, highest - 1):
-            where = f"switch {line.name!r} is on level {highest}"
-            expected = f"expected at most {MAX_LEVELS} levels of switches"
-            raise graph.problems.error(line.line, f"{where}: {expected}")
+            raise graph.problems.error(
+                line.line,
+                f"switch {line.name!r} is on level {highest}: expected at most {MAX_LEVELS} levels "
+                "of switches",
+            )
     if not graph.leaves:
         graph.problems.note(None, "no switch has nodes")
 

@@ -44,8 +44,9 @@ class SlurmDriver(TextDriver):
         if is_yaml(content):
             found = topology_yaml.read(content, self.tree, problems)
         else:
-            text = files.decode(content, name, exceptions.TopologyError)
-            found = topology_conf.read(text, problems)
+            found = topology_conf.read(
+                files.decode(content, name, exceptions.TopologyError), problems
+            )
             if self.tree is not None:
                 problems.remark(
                     None, f"topology {self.tree!r} is asked for, but topology.conf has no names"

@@ -120,8 +120,7 @@ class SwitchGraph:
                 self._unfolded[what, text] = self._unfold(text, what)
             found = self._unfolded[what, text]
         except hostlist.TooManyNamesError as error:
-            where = f"{self.noun} {line.name!r}"
-            raise self.problems.error(line.line, f"{where}: {error}") from error
+            raise self.problems.error(line.line, f"{self.noun} {line.name!r}: {error}") from error
         except ValueError as error:
             self.note(line, f": {error}")
             return ()
@@ -172,8 +171,11 @@ class SwitchGraph:
             (own if first == line.name else shared.setdefault(first, [])).append(node)
         for other, common in shared.items():
             first = f"{self.noun} {other!r} (line {self.defined[other].line})"
-            found = f"node {first_of(common)} is under {first} and {self.noun} {line.name!r}"
-            self.problems.remark(line.line, f"{found}: read as under the first of them")
+            self.problems.remark(
+                line.line,
+                f"node {first_of(common)} is under {first} and {self.noun} {line.name!r}: read as "
+                "under the first of them",
+            )
             self.shared.update(common)
         if own:
             self.leaves[line.name] = tuple(own)
@@ -181,8 +183,7 @@ class SwitchGraph:
             self.remark(line, " has no nodes of its own: left out")
 
     def _list_switches(self, line: SwitchLine, text: str) -> None:
-        names = self.names_of(line, text, "switch")
-        self.lists.setdefault(text, SwitchList(names))
+        self.lists.setdefault(text, SwitchList(self.names_of(line, text, "switch")))
 
     def list_of(self, switch: str) -> SwitchList | None:
         """Return a switch's list of switches; None for leaves."""
@@ -220,8 +221,10 @@ class SwitchGraph:
         first = chain.index(min(chain, key=lambda switch: self.defined[switch].line))
         chain = [*chain[first:], *chain[:first]]
         shown = chain if len(chain) <= MAX_SHOWN else [*chain[: MAX_SHOWN - 1], "..."]
-        cycle = f"switch {chain[0]!r} is below itself ({' > '.join([*shown, chain[0]])})"
-        self.problems.note(self.defined[chain[0]].line, f"cycle: {cycle}")
+        self.problems.note(
+            self.defined[chain[0]].line,
+            f"cycle: switch {chain[0]!r} is below itself ({' > '.join([*shown, chain[0]])})",
+        )
 
 
 def _words(names: Iterable[str]) -> str:

@@ -106,13 +106,17 @@ def _pairs_of(number: int, line: str, problems: Problems) -> dict[str, str]:
     while at < end:
         pair = _PAIR.match(line, at)
         if not pair:
-            rest = shortened(line[at:].strip())
-            raise InvalidItemError(number, f"expected key=value, found {rest!r}")
+            raise InvalidItemError(
+                number, f"expected key=value, found {shortened(line[at:].strip())!r}"
+            )
         stated = pair[1]
         key = _KEYS.get(stated.lower())
         if stated.lower() == "ringname":
-            wanted = "expected switches (topology/tree) or blocks (topology/block)"
-            raise problems.error(number, f"key 'RingName' of topology/ring: {wanted}")
+            raise problems.error(
+                number,
+                "key 'RingName' of topology/ring: expected switches (topology/tree) or blocks "
+                "(topology/block)",
+            )
         if not pairs and key is not None and key not in _LINES:
             raise InvalidItemError(
                 number, f"expected SwitchName or BlockName first, found {stated!r}"

@@ -1,7 +1,9 @@
 """The grammar of Slurm's topology.yaml: several topologies, one of which is read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import yaml
 
@@ -9,7 +11,7 @@ from hpc_sched import exceptions, yaml_nodes
 from hpc_sched.topology.readers.reader_errors import Problems
 from hpc_sched.topology.readers.slurm.blocks import BlockList
 from hpc_sched.topology.readers.slurm.switch_graph import SwitchLine
-from hpc_sched.topology.readers.yaml_file import invalid, items, mapping, text
+from hpc_sched.topology.readers.yaml_items import invalid, items, mapping, text
 from hpc_sched.yaml_nodes import is_null, kind_of, line_of
 
 # The file, a topology, its tree or blocks, the switches, a switch.
@@ -21,6 +23,7 @@ _TREE_KEYS = ("switches",)
 _BLOCKS_KEYS = ("block_sizes", "blocks")
 _BLOCK_KEYS = ("block", "nodes")
 _SWITCH_KEYS = ("switch", "children", "nodes")
+Kind = TypeVar("Kind")
 _BOOLEANS = dict.fromkeys(("true", "yes", "on", "1", "y"), True)
 _BOOLEANS |= dict.fromkeys(("false", "no", "off", "0", "n"), False)
 
@@ -46,11 +49,7 @@ def read(content: bytes, name: str | None, problems: Problems) -> list[SwitchLin
         raise problems.error(None, "the file is empty")
     if not isinstance(root, yaml.SequenceNode):
         raise problems.error(line_of(root), f"expected a list of topologies, found {kind_of(root)}")
-    found = []
-    lines: dict[str, int] = {}
-    for item in root.value:
-        with problems.collecting():
-            found.append(_topology(item, lines, problems))
+    found = _read_each(root.value, partial(_topology, lines={}), problems)
     problems.stop()
     chosen = _chosen(found, name, problems)
     if chosen.kind == "block":
@@ -84,9 +83,9 @@ def _blocks(chosen: _NamedTopology, problems: Problems) -> BlockList:
 
 def _read_each(
     nodes: Sequence[yaml.Node],
-    read_one: Callable[[yaml.Node, Problems], SwitchLine],
+    read_one: Callable[[yaml.Node, Problems], Kind],
     problems: Problems,
-) -> list[SwitchLine]:
+) -> list[Kind]:
     found = []
     for node in nodes:
         with problems.collecting():
@@ -94,11 +93,8 @@ def _read_each(
     return found
 
 
-def _topology(item: yaml.Node, lines: dict[str, int], problems: Problems) -> _NamedTopology:
-    fields = _fields(item, "a topology", _TOPOLOGY_KEYS)
-    if "topology" not in fields:
-        raise invalid(item, "a topology has no name (key 'topology')")
-    name = text(fields["topology"], "a topology's name")
+def _topology(item: yaml.Node, problems: Problems, lines: dict[str, int]) -> _NamedTopology:
+    fields, name = _named(item, _TOPOLOGY_KEYS)
     line = line_of(fields["topology"])
     if lines.setdefault(name, line) != line:
         problems.note(line, f"topology {name!r} stands twice, first on line {lines[name]}")
@@ -113,8 +109,10 @@ def _topology(item: yaml.Node, lines: dict[str, int], problems: Problems) -> _Na
     stated = fields.get("cluster_default")
     default = False if stated is None or is_null(stated) else _boolean(stated)
     if stated is not None and default is None:
-        what = f"topology {name!r}: cluster_default"
-        raise invalid(stated, f"{what}: expected true or false, found {kind_of(stated)}")
+        raise invalid(
+            stated,
+            f"topology {name!r}: cluster_default: expected true or false, found {kind_of(stated)}",
+        )
     return _NamedTopology(name, line, kinds[0], fields[kinds[0]], bool(default))
 
 
@@ -129,8 +127,11 @@ def _chosen(
         raise problems.error(None, f"there is no topology {name!r}; {known}")
     alone = trees or blocks
     if not named and not defaults and len(alone) != 1:
-        missing = "expected a name (topology_name), a topology with cluster_default, or one tree"
-        raise problems.error(None, f"{missing} or one of blocks alone; {known}")
+        raise problems.error(
+            None,
+            "expected a name (topology_name), a topology with cluster_default, or one tree or one "
+            f"of blocks alone; {known}",
+        )
     chosen = (named or defaults or alone)[0]
     for other in [] if named else defaults[1:]:
         problems.remark(
@@ -139,9 +140,9 @@ def _chosen(
             f"{chosen.name!r}, is read",
         )
     if chosen.kind not in _READ:
-        where = f"topology {chosen.name!r}"
         raise problems.error(
-            chosen.line, f"{where}: expected a tree or blocks, found {chosen.kind!r}; {known}"
+            chosen.line,
+            f"topology {chosen.name!r}: expected a tree or blocks, found {chosen.kind!r}; {known}",
         )
     return chosen
 
@@ -151,28 +152,15 @@ def _names_of(topologies: Sequence[_NamedTopology]) -> str:
 
 
 def _block(item: yaml.Node, _problems: Problems) -> SwitchLine:
-    fields = _fields(item, "a block", _BLOCK_KEYS)
-    if "block" not in fields:
-        raise invalid(item, "a block has no name (key 'block')")
-    name = text(fields["block"], "a block's name")
-    nodes = None
-    if "nodes" in fields and not _is_blank(fields["nodes"]):
-        nodes = text(fields["nodes"], f"block {name!r}: nodes")
-    return SwitchLine(name, line_of(fields["block"]), nodes)
+    fields, name = _named(item, _BLOCK_KEYS)
+    lists = _texts(fields, ("nodes",), f"block {name!r}")
+    return SwitchLine(name, line_of(fields["block"]), lists.get("nodes"))
 
 
 def _switch(item: yaml.Node, problems: Problems) -> SwitchLine:
-    fields = _fields(item, "a switch", _SWITCH_KEYS)
-    if "switch" not in fields:
-        raise invalid(item, "a switch has no name (key 'switch')")
-    name = text(fields["switch"], "a switch's name")
+    fields, name = _named(item, _SWITCH_KEYS)
     line = line_of(fields["switch"])
-    # Slurm prints keys without a value too.
-    lists = {
-        key: text(fields[key], f"switch {name!r}: {key}")
-        for key in ("nodes", "children")
-        if key in fields and not _is_blank(fields[key])
-    }
+    lists = _texts(fields, ("nodes", "children"), f"switch {name!r}")
     if len(lists) == 2:
         # Slurm does the same, with a warning.
         problems.remark(line, f"switch {name!r} has nodes: its children are left out")
@@ -185,6 +173,24 @@ def _fields(node: yaml.Node, what: str, known: Sequence[str]) -> dict[str, yaml.
     if not found:
         raise invalid(node, f"{what} has no keys; known: {', '.join(known)}")
     return found
+
+
+def _named(item: yaml.Node, known: Sequence[str]) -> tuple[dict[str, yaml.Node], str]:
+    """Return the values of a topology, block or switch, and its name: that of the first key."""
+    key = known[0]
+    fields = _fields(item, f"a {key}", known)
+    if key not in fields:
+        raise invalid(item, f"a {key} has no name (key {key!r})")
+    return fields, text(fields[key], f"a {key}'s name")
+
+
+def _texts(fields: Mapping[str, yaml.Node], keys: Sequence[str], owner: str) -> dict[str, str]:
+    """Return the texts of some keys; Slurm prints keys without a value too."""
+    return {
+        key: text(fields[key], f"{owner}: {key}")
+        for key in keys
+        if key in fields and not _is_blank(fields[key])
+    }
 
 
 def _is_blank(node: yaml.Node) -> bool:
