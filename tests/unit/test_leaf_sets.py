@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched import exceptions
-from hpc_sched.topology.readers.cabling import leaf_sets as leaf_sets_module
-from hpc_sched.topology.readers.cabling.leaf_sets import leaf_sets
+from hpc_sched.topology.readers.cabling import cabled_leaves as leaf_sets_module
+from hpc_sched.topology.readers.cabling.cabled_leaves import leaf_sets
 from tests.counted_calls import calls_of
 from tests.ib_dumps import Fabric, rails, two_levels
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hpc_sched import exceptions
 from hpc_sched.topology import Topology
-from hpc_sched.topology.readers.cabling import leaf_sets
+from hpc_sched.topology.readers.cabling import cabled_leaves as leaf_sets
 from tests.ib_dumps import Fabric, from_links, rails, read, state, three_levels, two_levels
 from tests.unit.fabrics import check
 

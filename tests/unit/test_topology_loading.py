@@ -4,6 +4,8 @@ The plugins of these tests are real distributions in a folder on the path, as a 
 """
 
 import inspect
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -259,3 +261,25 @@ def test_each_driver_takes_the_options_that_it_declares_and_all_are_known():
 
 def taken_by(cls: type) -> list[str]:
     return list(inspect.signature(cls.__init__).parameters)
+
+
+def test_no_reader_is_imported_but_the_configured_one(tmp_path: Path):
+    path = tmp_path / "topology.yaml"
+    path.write_text("switches:\n- {name: sw1, hosts: h1}\n")
+    code = (
+        "import sys\n"
+        "from oslo_config import cfg\n"
+        "from hpc_sched import conf, topology\n"
+        "from hpc_sched.configuration import topology_options\n"
+        "options = cfg.ConfigOpts()\n"
+        "conf.register_opts(options)\n"
+        "options([], default_config_files=[])\n"
+        f"options.set_override('topology_file', {str(path)!r}, 'hpc_sched')\n"
+        "driver, given = topology_options.source(options)\n"
+        "assert topology.load(driver, **given).hosts == ('h1',)\n"
+        "assert 'msgspec' not in sys.modules\n"
+        "readers = 'slurm', 'lldp', 'ironic', 'kubernetes', 'infiniband', 'cabling'\n"
+        "names = [f'hpc_sched.topology.readers.{name}' for name in readers]\n"
+        "assert not sys.modules.keys() & set(names)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

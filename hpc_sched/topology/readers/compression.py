@@ -55,20 +55,18 @@ def _member(one: Any, content: bytes, name: str, output: bytearray, max_bytes: i
     """Append one member to the output; return what follows it."""
     is_zlib = not hasattr(one, "needs_input")
     given = content
-    try:
-        while not one.eof:
-            before = len(output)
+    while not one.eof:
+        before = len(output)
+        try:
             output += one.decompress(given, _CHUNK)
-            given = one.unconsumed_tail if is_zlib else b""
-            if len(output) > max_bytes:
-                raise exceptions.TopologyError(
-                    f"{name}: expected at most {max_bytes} bytes when decompressed, found more"
-                )
-            if not one.eof and not given and len(output) == before:
-                raise exceptions.TopologyError(f"{name}: the compressed data is cut off")
-    except exceptions.TopologyError:  # a ValueError, too
-        raise
-    except (zlib.error, lzma.LZMAError, OSError, ValueError, EOFError) as error:
-        raise exceptions.TopologyError(f"{name}: cannot be decompressed: {error}") from error
+        except (zlib.error, lzma.LZMAError, OSError, ValueError, EOFError) as error:
+            raise exceptions.TopologyError(f"{name}: cannot be decompressed: {error}") from error
+        given = one.unconsumed_tail if is_zlib else b""
+        if len(output) > max_bytes:
+            raise exceptions.TopologyError(
+                f"{name}: expected at most {max_bytes} bytes when decompressed, found more"
+            )
+        if not one.eof and not given and len(output) == before:
+            raise exceptions.TopologyError(f"{name}: the compressed data is cut off")
     rest: bytes = one.unused_data
     return rest

@@ -86,15 +86,15 @@ def _class_of(name: str) -> Any:
         )
     if len(points) > 1:
         values = ", ".join(sorted(point.value for point in points))
-        several = f"several packages bring a topology driver {name!r}: {values}"
-        raise exceptions.TopologyError(several)
+        raise exceptions.TopologyError(
+            f"several packages bring a topology driver {name!r}: {values}"
+        )
     try:
-        cls = points[name].load()
+        return points[name].load()
     except Exception as error:
         raise exceptions.TopologyError(
             f"topology driver {name!r} cannot be loaded: {error}"
         ) from error
-    return cls
 
 
 def driver(name: str, **options: Any) -> TopologyDriver:

@@ -154,17 +154,15 @@ class _TreeReader:
         return hosts
 
     def _named_hosts(self, item: yaml.Node, leaf: str) -> list[str]:
-        name, processor, id_ = item, None, None
+        name = item
+        stated: dict[str, str] = {}
         if isinstance(item, yaml.MappingNode):
             what = f"a host of leaf {leaf!r}"
             fields = mapping(item, what, _HOST_KEYS)
             if "name" not in fields:
                 raise invalid(item, f"{what} has no name")
             name = fields["name"]
-            if "processor" in fields:
-                processor = text(fields["processor"], "processor")
-            if "id" in fields:
-                id_ = text(fields["id"], "id")
+            stated = {key: text(fields[key], key) for key in ("processor", "id") if key in fields}
         folded = text(name, "a host's name")
         try:
             hosts = self.names.expand(folded)
@@ -179,12 +177,12 @@ class _TreeReader:
             if other is not None:
                 raise invalid(name, f"host {host!r} is under leaf {other!r} and leaf {leaf!r}")
             self.host_leaf[host] = leaf
-            if processor is not None:
-                self.host_processors[host] = processor
-        if id_ is not None:
+            if "processor" in stated:
+                self.host_processors[host] = stated["processor"]
+        if "id" in stated:
             if len(hosts) != 1:
-                raise invalid(name, f"id {id_!r}: expected one host, found {len(hosts)}")
-            self.host_ids[hosts[0]] = id_
+                raise invalid(name, f"id {stated['id']!r}: expected one host, found {len(hosts)}")
+            self.host_ids[hosts[0]] = stated["id"]
         return hosts
 
 

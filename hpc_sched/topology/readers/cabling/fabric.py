@@ -9,7 +9,7 @@ from hpc_sched import exceptions
 from hpc_sched.topology import hierarchy
 from hpc_sched.topology.hierarchy import Leaf, Upper, bits, union
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers.cabling.leaf_sets import leaf_sets
+from hpc_sched.topology.readers.cabling.cabled_leaves import leaf_sets
 from hpc_sched.topology.tree import MAX_LEVELS, Links
 
 # Links on the longest path in a tree of ``MAX_LEVELS`` levels.

@@ -16,8 +16,8 @@ from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.hierarchy import Leaf
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers import driver_options
+from hpc_sched.topology.readers.cabling.cabled_leaves import leaf_sets
 from hpc_sched.topology.readers.cabling.ethernet import shared_switches
-from hpc_sched.topology.readers.cabling.leaf_sets import leaf_sets
 from hpc_sched.topology.readers.ironic import api, node_lists
 from hpc_sched.topology.readers.ironic.node_lists import Node, NodeLists, Port
 from hpc_sched.topology.readers.level_tree import LEAF, LevelTree
