@@ -16,9 +16,8 @@ from multiprocessing import get_context
 from plan_shapes import fabric_of
 
 from hpc_sched.sim.cluster.cluster import HostType, uniform
+from hpc_sched.sim.installed import POLICIES, QUEUES
 from hpc_sched.sim.jobs.workload import TraceJobs, Workload
-from hpc_sched.sim.policies import registry
-from hpc_sched.sim.queues import registry as queues
 from hpc_sched.sim.scenario import Run, Scenario
 from hpc_sched.sim.simulation import Simulation
 
@@ -63,13 +62,13 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, default=10_000, help="default 10000")
     parser.add_argument("--vcpus", type=int, default=4, help="of a host (default 4)")
     parser.add_argument("--load", type=float, default=100.0, help="default 100")
-    parser.add_argument("--queue", choices=queues.names(), default="fcfs", help="default fcfs")
+    parser.add_argument("--queue", choices=QUEUES.names(), default="fcfs", help="default fcfs")
     parser.add_argument(
         "--policy", action="append", help="default exact-plan; all for every one installed"
     )
     args = parser.parse_args()
     names = args.policy or ["exact-plan"]
-    names = registry.names() if "all" in names else names
+    names = POLICIES.names() if "all" in names else names
     print(
         COLUMNS.format(
             "policy", "jobs", "events", "seconds", "events/s", "ms a job", "vcpus", "MB at most"

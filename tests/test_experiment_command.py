@@ -16,7 +16,7 @@ import pytest
 
 from hpc_sched.cli import experiment_command as experiment
 from hpc_sched.cli import main
-from hpc_sched.experiments.table import Setting, Table, Verdict
+from hpc_sched.experiments.experiment_table import Setting, Table, Verdict
 from tests import sample_data
 
 # number submit wait runtime processors cpu memory, then nothing but the status

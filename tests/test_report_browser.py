@@ -14,16 +14,16 @@ import pytest
 from hpc_sched.sim import report
 from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.cluster.fat_tree import FatTree
+from hpc_sched.sim.installed import POLICIES
 from hpc_sched.sim.jobs import distributions
 from hpc_sched.sim.jobs.synthetic import Synthetic
-from hpc_sched.sim.policies import registry
 from hpc_sched.sim.scenario import Run, Scenario, simulate
 from hpc_sched.sim.statistics.columns import IMPORTANT
 from tests.sim_results import lived
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="the extra browser is missing")
 
-POLICIES = ("nova-default", "slurm-tree", "exact-plan")
+COMPARED = ("nova-default", "slurm-tree", "exact-plan")
 
 # What of the page is not as it should be, a sentence each; the tolerance is for rounding.
 FAULTS = """
@@ -74,7 +74,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     cluster = uniform(FatTree(levels=3, radix=8, hosts=64).topology(), HostType(8, 65536))
     scenario = Scenario(cluster, synthetic, queue="easy")
-    results = [simulate(scenario, Run(policy, seed)) for policy in POLICIES for seed in (1, 2)]
+    results = [simulate(scenario, Run(policy, seed)) for policy in COMPARED for seed in (1, 2)]
     path = tmp_path_factory.mktemp("report") / "report.html"
     about = [("Jobs", "120, drawn"), ("Fabric", "levels=3,radix=8,oversubscription=1,hosts=64")]
     path.write_text(report.page(results, about, ["Walltimes are twice the runtimes."]))
@@ -135,7 +135,7 @@ def requests(browser: "webdriver.Chrome") -> Iterator[str]:
 def ten_seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of all policies with ten seeds: long names, and numbers as long as they get."""
     results = []
-    for number, policy in enumerate(registry.names()):
+    for number, policy in enumerate(POLICIES.names()):
         for seed in range(1, 11):
             run = lived(policy, seed, samples=5)
             summary = replace(

@@ -63,7 +63,7 @@ FORBIDDEN = {
 # nothing that comes from outside is read as XML. The metrics are served by one module, and the
 # status check reads them.
 OUR_OWN = {
-    ("picture.py", "xml"),
+    ("rendering.py", "xml"),
     ("metrics_endpoint.py", "http"),
     *(("endpoint.py", name) for name in ("http", "socket", "socketserver")),
 }

@@ -24,8 +24,8 @@ import pytest
 import hpc_sched
 from hpc_sched.cli.main import main
 from hpc_sched.cli.simulate import arguments
+from hpc_sched.sim.installed import POLICIES
 from hpc_sched.sim.jobs.job_record import JobRecord
-from hpc_sched.sim.policies import registry
 from hpc_sched.snapshot.model import Aggregate
 from tests import sample_data, snapshots
 
@@ -107,7 +107,7 @@ def test_policies_named_before_all_come_first_and_once(files: Path, capsys):
     arguments = ["--policy", "slurm-tree", "--policy", "all", "-f", "csv"]
     assert main(["simulate", *ON_FOUR_HOSTS, *arguments]) == 0
     found = [row["policy"] for row in rows_of(capsys.readouterr().out)]
-    rest = [name for name in registry.names() if name != "slurm-tree"]
+    rest = [name for name in POLICIES.names() if name != "slurm-tree"]
     assert found == ["slurm-tree", *rest]
 
 

@@ -12,6 +12,7 @@ from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number
 from hpc_sched.cli.common.base_command import TextLister
 from hpc_sched.cli.common.output import StatusLine
 from hpc_sched.experiments import dudina2013, gupta2012
+from hpc_sched.experiments.experiment_table import Cell, Setting, Table
 from hpc_sched.experiments.gupta2013 import (
     figure_8,
     figure_9a,
@@ -20,8 +21,7 @@ from hpc_sched.experiments.gupta2013 import (
     table_2,
     trace_run,
 )
-from hpc_sched.experiments.gupta2013.runs import Runs
-from hpc_sched.experiments.table import Cell, Setting, Table
+from hpc_sched.experiments.gupta2013.figure_9 import Runs
 from hpc_sched.sim.jobs import swf
 from hpc_sched.sim.statistics.estimate import LEAST_SEEDS
 from hpc_sched.topology import plurals

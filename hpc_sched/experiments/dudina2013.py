@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from hpc_sched.core.classic.listing_1 import group_places
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.experiments import shared_cluster
+from hpc_sched.experiments.experiment_table import Cell, Setting, Table, Verdict, gain, percent
 from hpc_sched.experiments.shared_cluster import NetworkSetup, PlacementRun, compute_time
-from hpc_sched.experiments.table import Cell, Setting, Table, Verdict, gain, percent
 from hpc_sched.sim.runtime import traffic
 
 RANDOM, BUNCH = "random", "bunch-aware"

@@ -13,9 +13,9 @@ import numpy as np
 
 from hpc_sched.core.classic.build_plan import build_plan
 from hpc_sched.core.plan.problem import Problem
+from hpc_sched.experiments.experiment_table import Cell, Setting, Table, Verdict, gain, percent
 from hpc_sched.experiments.shared_cluster import NetworkSetup, measured
-from hpc_sched.experiments.table import Cell, Setting, Table, Verdict, gain, percent
-from hpc_sched.sim.policies.base import Places, filled
+from hpc_sched.sim.policies.placement_policy import Places, filled
 from hpc_sched.sim.runtime import traffic
 from hpc_sched.topology.model import Topology
 

@@ -6,7 +6,7 @@ from typing import Any
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from hpc_sched.page import picture, template
+from hpc_sched.page import rendering
 
 # A project and a number of VMs, with the texts of the other columns.
 TextRow = tuple[str, str, Sequence[Any]]
@@ -23,7 +23,7 @@ def page(
 
     :param ratios: number of VMs to the cost of stock Nova over that of the plans
     """
-    return template.rendered(
+    return rendering.rendered(
         "shadow.html",
         title="Shadow mode: plans and what stock Nova did",
         about=about,
@@ -48,4 +48,4 @@ def _bars(ratios: Sequence[tuple[str, float]]) -> Markup:
         axes.grid(visible=False, axis="y")
 
     height = 0.9 + 0.3 * len(ratios)
-    return picture.drawn("shadow-cost", "Cost by size", draw, height)
+    return rendering.drawn("shadow-cost", "Cost by size", draw, height)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from hpc_sched import exceptions, extensions
+from hpc_sched.sim.policies.placement_policy import Policy
+from hpc_sched.sim.queues.queue_discipline import Queue
 
 _Kind = TypeVar("_Kind")
 
@@ -43,3 +45,7 @@ class Installed(Generic[_Kind]):
                 f"{where}: expected a {self.kind.__name__} at its entry point, found {found!r}"
             )
         return found
+
+
+POLICIES = Installed("hpc_sched.policies", "policy", Policy)
+QUEUES = Installed("hpc_sched.queues", "queue discipline", Queue)

@@ -19,13 +19,12 @@ from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
 from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
+from hpc_sched.sim.installed import POLICIES, QUEUES
 from hpc_sched.sim.jobs.job_record import JobRecord
 from hpc_sched.sim.jobs.synthetic import Synthetic
 from hpc_sched.sim.jobs.workload import TraceJobs
 from hpc_sched.sim.measures import Measures
-from hpc_sched.sim.policies import registry
-from hpc_sched.sim.queues import registry as queues
-from hpc_sched.sim.queues.base import QueueOptions
+from hpc_sched.sim.queues.queue_discipline import QueueOptions
 from hpc_sched.sim.results import Result, result_of
 from hpc_sched.sim.runtime.runtime_model import RuntimeModel
 from hpc_sched.sim.simulation import Discipline, Simulation
@@ -40,7 +39,7 @@ class Scenario:
 
     cluster: Cluster
     source: TraceJobs | Synthetic
-    queue: str = "fcfs"  # one of sim.queues.registry
+    queue: str = "fcfs"  # one of sim.installed.QUEUES
     queue_options: QueueOptions = _QUEUE_OPTIONS
     limits: Limits = NO_LIMITS
     interference: InterferenceRules = NO_RULES
@@ -69,7 +68,7 @@ class Scenario:
             types = ProcessorTypes.of(self.cluster, self.ranking)
         return SimulationInput(
             cluster=self.cluster,
-            policy=registry.policy(policy),
+            policy=POLICIES.load(policy),
             seed=seed,
             limits=self.limits,
             interference=self.interference,
@@ -87,14 +86,14 @@ class Scenario:
 
         :raises exceptions.SimulationError: for an unknown policy
         """
-        return self.mtbf is not None or self.source.draws or registry.policy(policy).draws
+        return self.mtbf is not None or self.source.draws or POLICIES.load(policy).draws
 
     def discipline(self) -> Discipline:
         """Return the queue discipline of one run.
 
         :raises exceptions.SimulationError: for an unknown discipline
         """
-        return queues.queue(self.queue).discipline(self.queue_options)
+        return QUEUES.load(self.queue).discipline(self.queue_options)
 
 
 @dataclass(frozen=True, slots=True)

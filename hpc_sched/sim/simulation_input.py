@@ -20,7 +20,7 @@ from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import Outcome
-from hpc_sched.sim.policies.base import NO_RANDOMNESS, PlacementRequest, Policy
+from hpc_sched.sim.policies.placement_policy import NO_RANDOMNESS, PlacementRequest, Policy
 
 NO_LIMITS = Limits(math.inf, math.inf)
 Slowdown = Callable[[ClusterState, PlacedJob], float]

@@ -18,8 +18,8 @@ from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
 from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.policies.base import Policy
-from hpc_sched.sim.queues.fcfs import Fcfs
+from hpc_sched.sim.policies.placement_policy import Policy
+from hpc_sched.sim.queues.in_order import Fcfs
 from hpc_sched.sim.simulation import Simulation
 from hpc_sched.sim.simulation_input import SimulationInput
 from hpc_sched.topology import Topology

@@ -24,8 +24,8 @@ from nova import objects
 from hpc_sched.core.processors.processor_ranking import ProcessorRanking
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.sim.cluster.cluster import HostType, ProcessorTypes, uniform
+from hpc_sched.sim.installed import POLICIES
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.policies import registry
 from hpc_sched.sim.simulation import Simulation
 from hpc_sched.sim.simulation_input import SimulationInput
 from hpc_sched.topology import Topology
@@ -125,7 +125,7 @@ class Simulated:
         cluster = uniform(topology, HostType(1, 0), others)
         setting = SimulationInput(
             cluster,
-            registry.policy("exact-plan"),
+            POLICIES.load("exact-plan"),
             types=ProcessorTypes.of(cluster, ProcessorRanking(BEST_FIRST)),
         )
         Simulation(setting, self._at_once, jobs).run()

@@ -22,7 +22,7 @@ from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
-from hpc_sched.sim.policies import registry
+from hpc_sched.sim.installed import POLICIES
 from hpc_sched.weighers.bunch import BunchWeigher
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from hpc_sched.weighers.mdobp import MDOBPWeigher
@@ -166,7 +166,7 @@ def by_nova(case: Case, side: Side, monkeypatch: pytest.MonkeyPatch) -> Counter[
 
 @pytest.mark.parametrize("seeds", SEEDS)
 def test_hundreds_of_drawn_groups_get_the_same_hosts(side, seeds, tmp_path, monkeypatch):
-    policy, seen = registry.policy(side.policy), Counter[str]()
+    policy, seen = POLICIES.load(side.policy), Counter[str]()
     for seed in seeds:
         case, rules = draw(seed, side.app_class), NO_RULES
         if side.has_index:

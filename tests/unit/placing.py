@@ -12,7 +12,7 @@ from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.core.sharing.mdobp import MDOBPInput
-from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy
+from hpc_sched.sim.policies.placement_policy import PlacementRequest, Places, Policy
 from hpc_sched.topology import Topology
 
 Free = Mapping[str, tuple[float, float]]  # host to free processors and memory, MB

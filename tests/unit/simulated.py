@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from hpc_sched.sim.cluster.cluster import Cluster, HostType, uniform
+from hpc_sched.sim.installed import POLICIES
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import JobRecord
-from hpc_sched.sim.policies import registry
-from hpc_sched.sim.queues.fcfs import Fcfs
+from hpc_sched.sim.queues.in_order import Fcfs
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.simulation_input import Failure, SimulationInput
 from hpc_sched.topology import Topology
@@ -35,7 +35,7 @@ class Simulated:
         self.log: list[str] = []
         self.records: list[JobRecord] = []
         self.simulation = Simulation(
-            SimulationInput(on or cluster(), registry.policy(policy), **setting),  # type: ignore[arg-type]
+            SimulationInput(on or cluster(), POLICIES.load(policy), **setting),  # type: ignore[arg-type]
             discipline or Fcfs(),
             jobs,
             failures=failures,

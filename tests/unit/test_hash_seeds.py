@@ -34,11 +34,11 @@ for policy in EVERY:
     print(policy.name, placed(policy, fabric, {host: 2 for host in set(fabric.hosts)}, 20))
 """,
     "simulations": """
-from hpc_sched.sim.policies import registry
+from hpc_sched.sim.installed import POLICIES
 from hpc_sched.sim.jobs.job import Job
 from tests.unit.simulated import Simulated
 jobs = [Job(n, n // 3, 5 + n % 7, 1 + n % 6) for n in range(1, 40)]
-for name in registry.names():
+for name in POLICIES.names():
     print(name, Simulated(name, jobs).log)
 """,
     "digests": """

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.workload import TraceJobs
-from hpc_sched.sim.policies.base import Policy, refused
+from hpc_sched.sim.policies.placement_policy import Policy, refused
 from hpc_sched.sim.queues.conservative import Conservative
-from hpc_sched.sim.queues.easy import Easy
+from hpc_sched.sim.queues.in_order import Easy
 from hpc_sched.sim.simulation import Simulation
 from hpc_sched.sim.simulation_input import Failure, SimulationInput
 from hpc_sched.topology import Topology

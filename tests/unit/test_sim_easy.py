@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.workload import TraceJobs, Workload
-from hpc_sched.sim.queues.easy import Easy
+from hpc_sched.sim.queues.in_order import Easy
 from tests import sample_data
 from tests.unit.core_jobs import JOBS, UNBOUNDED, jobs_of, starts_of
 from tests.unit.textbook_backfilling import CoreJob, easy_starts

@@ -11,8 +11,8 @@ from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.planner import plan
 from hpc_sched.experiments import dudina2013, gupta2012, shared_cluster
 from hpc_sched.experiments.dudina2013 import BUNCH, RANDOM, PlacementTimes
+from hpc_sched.experiments.experiment_table import Table, gain, percent
 from hpc_sched.experiments.shared_cluster import NetworkSetup
-from hpc_sched.experiments.table import Table, gain, percent
 
 FEW = 3
 SHORT = replace(dudina2013.SETUP, iterations=4)

@@ -16,8 +16,8 @@ from hpc_sched.experiments.gupta2013 import (
     table_2,
     trace_run,
 )
-from hpc_sched.experiments.gupta2013.queues import ScreenedListScheduling
-from hpc_sched.experiments.gupta2013.runs import FCFS, PASSING, Runs
+from hpc_sched.experiments.gupta2013.figure_9 import FCFS, PASSING, Runs
+from hpc_sched.experiments.gupta2013.trace_queues import ScreenedListScheduling
 from hpc_sched.experiments.gupta2013.trace_run import (
     BLIND,
     IN_LIMITS,
@@ -33,8 +33,8 @@ from hpc_sched.sim.jobs import distributions, swf
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.swf import TraceRow
 from hpc_sched.sim.policies import host_order
-from hpc_sched.sim.policies.base import Policy
-from hpc_sched.sim.queues.list_scheduling import ListScheduling
+from hpc_sched.sim.policies.placement_policy import Policy
+from hpc_sched.sim.queues.in_order import ListScheduling
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.simulation_input import SimulationInput
 from tests import sample_data

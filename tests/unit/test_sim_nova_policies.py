@@ -14,7 +14,7 @@ from hpc_sched.sim.policies import (
     nova_default,
     slurm_tree,
 )
-from hpc_sched.sim.policies.base import Policy
+from hpc_sched.sim.policies.placement_policy import Policy
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 from tests.unit.placing import per_host, placed, request

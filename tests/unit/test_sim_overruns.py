@@ -11,8 +11,7 @@ from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.synthetic import Synthetic
 from hpc_sched.sim.jobs.workload import TraceJobs
 from hpc_sched.sim.measures import SLOWDOWN_BOUND
-from hpc_sched.sim.queues.easy import Easy
-from hpc_sched.sim.queues.fcfs import Fcfs
+from hpc_sched.sim.queues.in_order import Easy, Fcfs
 from hpc_sched.sim.results import result_of
 from hpc_sched.sim.simulation import Simulation
 from hpc_sched.sim.simulation_input import Failure, drawn_failures

@@ -9,8 +9,8 @@ from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.processors.processor_ranking import ProcessorRanking
 from hpc_sched.core.sharing.cache_interference import Application, Limits
 from hpc_sched.sim.cluster.cluster import HostType, ProcessorTypes, uniform
+from hpc_sched.sim.installed import POLICIES
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.policies import registry
 from hpc_sched.topology import Topology
 from tests.unit.fabrics import two_leaves
 from tests.unit.simulated import Simulated, cluster
@@ -47,7 +47,7 @@ STARTS = {
 
 
 def test_every_installed_policy_has_a_case_here():
-    assert sorted(STARTS) == registry.names()
+    assert sorted(STARTS) == POLICIES.names()
 
 
 @pytest.mark.parametrize("policy", sorted(STARTS))
@@ -243,4 +243,4 @@ def test_the_first_five_keep_constraints_and_gupta2013_not_those_of_class_none(
 
 def test_an_unknown_policy_is_told_with_the_nearest_name():
     with pytest.raises(exceptions.SimulationError, match="did you mean exact-plan: expected one"):
-        registry.policy("exact-pln")
+        POLICIES.load("exact-pln")

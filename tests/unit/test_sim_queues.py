@@ -11,14 +11,11 @@ from hypothesis import strategies as st
 
 from hpc_sched import exceptions
 from hpc_sched.sim.cluster.cluster import HostType, uniform
+from hpc_sched.sim.installed import QUEUES
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.queues import registry
-from hpc_sched.sim.queues.base import QueueOptions
-from hpc_sched.sim.queues.decayed_usage import DecayedUsage
-from hpc_sched.sim.queues.easy import Easy
-from hpc_sched.sim.queues.fair_share import FairShare
-from hpc_sched.sim.queues.list_scheduling import ListScheduling
-from hpc_sched.sim.queues.shortest_first import by_estimate
+from hpc_sched.sim.queues.fair_share import DecayedUsage, FairShare
+from hpc_sched.sim.queues.in_order import Easy, ListScheduling, by_estimate
+from hpc_sched.sim.queues.queue_discipline import QueueOptions
 from hpc_sched.sim.scenario import Run, Scenario, simulate
 from hpc_sched.sim.simulation_input import Failure, drawn_failures
 from tests.unit.core_jobs import JOBS, jobs_of, one_leaf, starts_of
@@ -52,24 +49,24 @@ STARTS = {
 
 
 def test_every_installed_discipline_has_a_case_here():
-    assert sorted(STARTS) == registry.names()
+    assert sorted(STARTS) == QUEUES.names()
 
 
 def test_every_installed_discipline_is_documented():
     page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "queues.rst"
-    assert set(registry.names()) <= set(page.read_text().split())
+    assert set(QUEUES.names()) <= set(page.read_text().split())
 
 
 @pytest.mark.parametrize("name", sorted(STARTS))
 def test_a_discipline_starts_the_same_jobs_event_by_event(name: str):
-    queue = registry.queue(name)
+    queue = QUEUES.load(name)
     assert queue.name == name
     assert starts_of(MIXED, 8, queue.discipline()) == STARTS[name]
 
 
 def test_an_unknown_discipline_is_refused_with_the_names_of_the_installed_ones():
     with pytest.raises(exceptions.SimulationError) as caught:
-        registry.queue("conservatve")
+        QUEUES.load("conservatve")
     assert str(caught.value) == (
         "there is no queue discipline 'conservatve', did you mean conservative: expected one of "
         "conservative, easy, fair-share, fcfs, list-scheduling, shortest-first"
@@ -77,7 +74,7 @@ def test_an_unknown_discipline_is_refused_with_the_names_of_the_installed_ones()
 
 
 LAST_COME = """
-from hpc_sched.sim.queues.base import Queue
+from hpc_sched.sim.queues.queue_discipline import Queue
 
 
 class LastCome:
@@ -121,7 +118,7 @@ class _Jobs:
 
 
 def test_a_discipline_of_another_package_runs_by_its_name(other_package: None, tmp_path: Path):
-    assert "last-come" in registry.names()
+    assert "last-come" in QUEUES.names()
     scenario = Scenario(one_leaf(2), _Jobs(), "last-come", QueueOptions(5), folder=tmp_path)  # type: ignore[arg-type]
     simulate(scenario, Run("first-fit", 1))
     rows = (tmp_path / "first-fit-seed1-jobs.csv").read_text().splitlines()
@@ -139,12 +136,12 @@ def test_a_discipline_that_is_none_or_cannot_be_loaded_is_named(
     other_package: None, name: str, said: str
 ):
     with pytest.raises(exceptions.SimulationError, match=said):
-        registry.queue(name)
+        QUEUES.load(name)
 
 
 def test_a_discipline_states_the_options_that_it_reads():
     options = QueueOptions(depth=7, half_life=3600)
-    texts = {name: registry.queue(name).text(options) for name in registry.names()}
+    texts = {name: QUEUES.load(name).text(options) for name in QUEUES.names()}
     assert texts["fcfs"] == "first come, first served"
     assert texts["easy"] == "EASY backfilling (Lifka 1995), 7 jobs deep"
     assert texts["fair-share"].endswith(", 7 jobs deep, half-life 3600 s")
@@ -152,7 +149,7 @@ def test_a_discipline_states_the_options_that_it_reads():
 
 def test_without_depth_backfilling_is_first_come_first_served():
     for name in ("easy", "conservative"):
-        discipline = registry.queue(name).discipline(QueueOptions(depth=0))
+        discipline = QUEUES.load(name).discipline(QueueOptions(depth=0))
         assert starts_of(MIXED, 8, discipline) == STARTS["fcfs"]
 
 
@@ -226,7 +223,7 @@ def test_decayed_usage_is_the_integral_of_its_formula(
 
 
 @settings(suppress_health_check=list(HealthCheck))
-@given(JOBS, st.sampled_from(registry.names()), st.booleans(), st.sampled_from((0, 2, 100)))
+@given(JOBS, st.sampled_from(QUEUES.names()), st.booleans(), st.sampled_from((0, 2, 100)))
 def test_every_job_ends_under_every_discipline(
     drawn: list[tuple[int, ...]], name: str, fails: bool, depth: int
 ):
@@ -251,7 +248,7 @@ def test_every_job_ends_under_every_discipline(
             "exact-plan",
             jobs,
             on=there,
-            discipline=registry.queue(name).discipline(QueueOptions(depth)),
+            discipline=QUEUES.load(name).discipline(QueueOptions(depth)),
             failures=failures if fails else (),
         )
         for _ in range(2)

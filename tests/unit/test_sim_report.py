@@ -20,7 +20,7 @@ from hpc_sched.sim.report import (
     comparisons,
     heat,
     policy_runs,
-    table,
+    policy_table,
     timeline,
 )
 from hpc_sched.sim.report.policy_runs import line_style
@@ -319,8 +319,8 @@ def test_fourteen_policies_differ_in_colour_line_and_marker():
     assert len({(each.colour, each.dashes) for each in looks}) == 14
 
 
-def means(results, of=columns.COLUMNS) -> table.Table:
-    return table.means(of, policy_runs.by_policy(results), compare(results))
+def means(results, of=columns.COLUMNS) -> policy_table.Table:
+    return policy_table.means(of, policy_runs.by_policy(results), compare(results))
 
 
 def test_the_best_of_a_column_is_marked_and_told():
@@ -343,7 +343,7 @@ def test_the_best_of_a_column_is_marked_and_told():
     page = page_of(*results)
     row = next(cells for cells in page.cells if cells[0] == "b")
     assert row[1:5] == ["10", "3", "0", "★1h 23min"]
-    assert table.DASH in row
+    assert policy_table.DASH in row
     assert {"title": "5000 s"} in page.all("span")
 
 
@@ -360,7 +360,7 @@ def test_core_hours_have_columns_and_the_revenue_has_one_where_there_are_prices(
     earning = replace(packed.summary, revenue=40.0, revenue_per_host_hour=0.4)
     priced = means([spread, replace(packed, summary=earning)])
     of_a_host = [column.field for column in priced.columns].index("revenue_per_host_hour")
-    assert [row.cells[of_a_host].text for row in priced.rows] == [table.DASH, "0.4"]
+    assert [row.cells[of_a_host].text for row in priced.rows] == [policy_table.DASH, "0.4"]
     assert "per host-hour" in page_of(spread, replace(packed, summary=earning)).words
 
 
@@ -419,7 +419,7 @@ def test_ten_seeds_give_a_mean_with_its_interval(ten):
 
 def test_ten_seeds_give_a_table_of_differences_in_percent(ten):
     policies = policy_runs.by_policy(ten)
-    found = table.differences(columns.IMPORTANT, policies, compare(ten))
+    found = policy_table.differences(columns.IMPORTANT, policies, compare(ten))
     index = [column.field for column in found.columns].index("wait_mean")
     assert [row.policy for row in found.rows] == ["b", "c"]
     separated, chance = (row.cells[index] for row in found.rows)

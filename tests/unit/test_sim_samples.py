@@ -4,10 +4,9 @@ import random
 
 import pytest
 
+from hpc_sched.sim.installed import POLICIES, QUEUES
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.measures import Measures
-from hpc_sched.sim.policies import registry as policies
-from hpc_sched.sim.queues import registry as queues
 from hpc_sched.sim.simulation import Simulation
 from hpc_sched.sim.simulation_input import SimulationInput
 from tests.unit import simulated
@@ -38,8 +37,8 @@ def events(queue: str, seed: int, interval: float) -> list[str]:
     cluster = simulated.cluster()
     log: list[str] = []
     simulation = Simulation(
-        SimulationInput(cluster, policies.policy("exact-plan")),
-        queues.queue(queue).discipline(),
+        SimulationInput(cluster, POLICIES.load("exact-plan")),
+        QUEUES.load(queue).discipline(),
         drawn_jobs(seed),
         measures=Measures(cluster, interval=interval),
         log=log.append,
@@ -49,7 +48,7 @@ def events(queue: str, seed: int, interval: float) -> list[str]:
     return log
 
 
-@pytest.mark.parametrize("queue", queues.names())
+@pytest.mark.parametrize("queue", QUEUES.names())
 def test_a_run_is_the_same_however_often_it_is_sampled(queue: str):
     for seed in range(4):
         assert events(queue, seed, 40.0) == events(queue, seed, 5000.0)

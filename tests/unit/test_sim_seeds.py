@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from hpc_sched import exceptions
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster.cluster import HostType, uniform
+from hpc_sched.sim.installed import POLICIES
 from hpc_sched.sim.jobs import distributions
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.synthetic import Synthetic
 from hpc_sched.sim.jobs.workload import TraceJobs, Workload
-from hpc_sched.sim.policies import registry
-from hpc_sched.sim.policies.base import Policy
-from hpc_sched.sim.queues.fcfs import Fcfs
+from hpc_sched.sim.policies.placement_policy import Policy
+from hpc_sched.sim.queues.in_order import Fcfs
 from hpc_sched.sim.scenario import Run, Scenario, simulate
 from hpc_sched.sim.simulation import Simulation
 from hpc_sched.sim.simulation_input import SimulationInput
@@ -70,11 +70,11 @@ def outcome(scenario: Scenario, policy: str, seed: int, folder: Path) -> tuple[o
 
 
 def test_only_the_policy_random_draws():
-    assert [name for name in registry.names() if registry.policy(name).draws] == ["random"]
+    assert [name for name in POLICIES.names() if POLICIES.load(name).draws] == ["random"]
     assert Policy("of another package", "", lambda request: ()).draws
 
 
-@pytest.mark.parametrize("policy", registry.names())
+@pytest.mark.parametrize("policy", POLICIES.names())
 def test_the_runs_left_out_are_those_that_are_identical(policy, trace, tmp_path):
     """Run both seeds: with the same files and numbers exactly where one run stands for both."""
     scenario = of_trace(trace)
@@ -124,7 +124,7 @@ def test_every_policy_gets_the_same_jobs_and_failures_with_a_seed(tmp_path):
     scenario = Scenario(fabric, source, mtbf=100.0, repair=10.0, folder=tmp_path, events=True)
     given_ = ("submit", "runtime", "vms", "vcpus", "memory_mb", "app_class")
     jobs, failed = set(), set()
-    for policy in registry.names():
+    for policy in POLICIES.names():
         simulate(scenario, Run(policy, 7))
         with open(tmp_path / f"{policy}-seed7-jobs.csv", newline="") as rows:
             found = sorted(csv.DictReader(rows), key=lambda row: int(row["number"]))

@@ -14,11 +14,10 @@ from hpc_sched import exceptions
 from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.engine import Engine, EventKind
+from hpc_sched.sim.installed import POLICIES
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.policies import registry
-from hpc_sched.sim.policies.base import Policy
-from hpc_sched.sim.queues.easy import Easy
-from hpc_sched.sim.queues.fcfs import Fcfs
+from hpc_sched.sim.policies.placement_policy import Policy
+from hpc_sched.sim.queues.in_order import Easy, Fcfs
 from hpc_sched.sim.simulation import Simulation
 from hpc_sched.sim.simulation_input import Failure, SimulationInput, drawn_failures
 from hpc_sched.topology import Topology
@@ -287,7 +286,7 @@ JOBS = st.lists(
 @settings(suppress_health_check=list(HealthCheck))
 @given(
     drawn_jobs=JOBS,
-    policy=st.sampled_from(registry.names()),
+    policy=st.sampled_from(POLICIES.names()),
     is_easy=st.booleans(),
     failures=st.booleans(),
     seed=st.integers(0, 3),

@@ -2,10 +2,10 @@
 
 import pytest
 
+from hpc_sched.sim.installed import QUEUES
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.queues import registry
-from hpc_sched.sim.queues.base import QueueOptions
 from hpc_sched.sim.queues.conservative import Conservative
+from hpc_sched.sim.queues.queue_discipline import QueueOptions
 from hpc_sched.sim.simulation_input import Failure
 from tests.unit.core_jobs import one_leaf
 from tests.unit.simulated import Simulated
@@ -23,7 +23,7 @@ def test_a_sample_starts_no_job():
         Job(3, 1, 10, 3),
         Job(4, 1, 500, 1),
     ]
-    easy = registry.queue("easy").discipline()
+    easy = QUEUES.load("easy").discipline()
     found = Simulated("first-fit", jobs, on=one_leaf(5), discipline=easy)
     assert found.simulation.measures.series.time[:2] == [0, 60]
     assert starts(found) == {1: 0, 2: 0, 3: 200, 4: 210}
@@ -41,6 +41,6 @@ def test_conservative_backfilling_goes_on_while_a_job_has_no_room_at_any_time():
 def test_jobs_that_become_the_first_ones_of_the_queue_start_at_once(depth: int):
     jobs = [Job(number, 0, 10, 1) for number in (1, 2, 3, 4)]
     for name in ("easy", "conservative"):
-        discipline = registry.queue(name).discipline(QueueOptions(depth=depth))
+        discipline = QUEUES.load(name).discipline(QueueOptions(depth=depth))
         found = Simulated("first-fit", jobs, on=one_leaf(4), discipline=discipline)
         assert set(starts(found).values()) == {0}

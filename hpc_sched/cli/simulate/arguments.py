@@ -22,15 +22,14 @@ from hpc_sched.core.processors import processor_speeds
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.sim.cluster import fat_tree
 from hpc_sched.sim.cluster.cluster import DEFAULT_HOST, HOST_FORM
+from hpc_sched.sim.installed import POLICIES, QUEUES
 from hpc_sched.sim.jobs import distributions
-from hpc_sched.sim.policies import registry
-from hpc_sched.sim.queues import registry as queues
-from hpc_sched.sim.queues.base import DEPTH, HALF_LIFE
+from hpc_sched.sim.queues.queue_discipline import DEPTH, HALF_LIFE
 from hpc_sched.sim.statistics.estimate import LEAST_SEEDS
 
 ALL = "all"
 # The default comparison: stock Nova, Dudina2013, the exact plan.
-POLICIES = ("nova-default", "dudina2013", "exact-plan")
+DEFAULT_POLICIES = ("nova-default", "dudina2013", "exact-plan")
 SYNTHETIC_JOBS = 1000
 FABRIC = "levels=3,radix=16,oversubscription=1,hosts=256"
 # Options of drawn jobs: the field of Synthetic that each sets, and its help.
@@ -111,10 +110,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("rules")
     add_option, number = group.add_argument, partial(add_number, group)
     add_option("--policy", action="append", default=[], metavar="NAME",
-        help=f"one of {', '.join(registry.names())}, or {ALL}; may be given several times "
-        f"(default: {', '.join(POLICIES)}); the others are compared with the first")
+        help=f"one of {', '.join(POLICIES.names())}, or {ALL}; may be given several times "
+        f"(default: {', '.join(DEFAULT_POLICIES)}); the others are compared with the first")
     add_option("--queue", metavar="NAME", default="fcfs",
-        help=f"one of {', '.join(queues.names())} (default: fcfs)")
+        help=f"one of {', '.join(QUEUES.names())} (default: fcfs)")
     number("--backfill-depth",
         "waiting jobs that backfilling considers behind the first one, for queues that backfill "
         f"(default: {DEPTH})", ZERO_OR_MORE)

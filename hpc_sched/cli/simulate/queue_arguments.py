@@ -3,8 +3,8 @@
 import argparse
 
 from hpc_sched import exceptions
-from hpc_sched.sim.queues import registry
-from hpc_sched.sim.queues.base import Queue, QueueOptions
+from hpc_sched.sim.installed import QUEUES
+from hpc_sched.sim.queues.queue_discipline import Queue, QueueOptions
 
 # The fields of QueueOptions, and the options of the command that set them.
 _NAMES = {"depth": "backfill_depth", "half_life": "fair_share_half_life"}
@@ -19,7 +19,7 @@ def options_of(args: argparse.Namespace, queue: Queue) -> QueueOptions:
     found = {field: value for field, value in stated.items() if value is not None}
     # The depth goes with any queue, so that a command can be repeated with another one.
     if "half_life" in found and "half_life" not in queue.options:
-        names = [name for name in registry.names() if "half_life" in registry.queue(name).options]
+        names = [name for name in QUEUES.names() if "half_life" in QUEUES.load(name).options]
         raise exceptions.SimulationError(
             f"--fair-share-half-life does not go with --queue {queue.name}: expected one of "
             f"{', '.join(names)}"

@@ -9,10 +9,10 @@ from typing import Any
 from hpc_sched.cli.simulate import arguments, queue_arguments
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS
 from hpc_sched.sim.cluster.fat_tree import FatTree
+from hpc_sched.sim.installed import QUEUES
 from hpc_sched.sim.jobs.distributions import ZERO, Distribution, Mix
 from hpc_sched.sim.jobs.synthetic import Synthetic
 from hpc_sched.sim.jobs.workload import Workload
-from hpc_sched.sim.queues import registry as queues
 from hpc_sched.sim.runtime import runtime_model
 from hpc_sched.sim.scenario import Run, Scenario
 from hpc_sched.topology.plurals import text as counted
@@ -44,7 +44,7 @@ def settings_of(
         names = (runtime_model.HOST, *topology.levels)
         found["hop_factors"] = dict(zip(names, model.hop_factors, strict=False))
         found["speeds"], found["interference"] = dict(model.speeds), model.interference
-    found |= queue_arguments.applied(queues.queue(scenario.queue), scenario.queue_options)
+    found |= queue_arguments.applied(QUEUES.load(scenario.queue), scenario.queue_options)
     found |= {
         "policy": list(dict.fromkeys(run.policy for run in runs)),
         "seeds": sorted({run.seed for run in runs}),

@@ -10,7 +10,7 @@ from typing import Any
 from hpc_sched import exceptions
 from hpc_sched.cli.common import sources
 from hpc_sched.cli.simulate import queue_arguments, run_settings
-from hpc_sched.cli.simulate.arguments import ALL, DRAWN, FABRIC, POLICIES, SYNTHETIC_JOBS
+from hpc_sched.cli.simulate.arguments import ALL, DEFAULT_POLICIES, DRAWN, FABRIC, SYNTHETIC_JOBS
 from hpc_sched.cli.simulate.sharing_rules import SharingRules
 from hpc_sched.core.constraints import Constraints, level_of
 from hpc_sched.core.constraints.values import CONSTRAINTS
@@ -18,10 +18,9 @@ from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanki
 from hpc_sched.sim.cluster import fat_tree, snapshot_cluster
 from hpc_sched.sim.cluster.cluster import Cluster, host_types, uniform
 from hpc_sched.sim.cluster.fat_tree import FatTree
+from hpc_sched.sim.installed import POLICIES, QUEUES
 from hpc_sched.sim.jobs.synthetic import Synthetic
 from hpc_sched.sim.jobs.workload import TraceJobs, Workload
-from hpc_sched.sim.policies import registry
-from hpc_sched.sim.queues import registry as queues
 from hpc_sched.sim.runtime import calibration, runtime_model
 from hpc_sched.sim.runtime.runtime_model import RuntimeModel
 from hpc_sched.sim.scenario import Run, Scenario
@@ -50,12 +49,12 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
 
     :raises exceptions.HPCSchedError: naming what cannot be read, or what was expected
     """
-    stated = args.policy or POLICIES
-    each = (registry.names() if name == ALL else [name] for name in stated)
+    stated = args.policy or DEFAULT_POLICIES
+    each = (POLICIES.names() if name == ALL else [name] for name in stated)
     names = list(dict.fromkeys(chain.from_iterable(each)))
     for name in names:
-        registry.policy(name)
-    queue = queues.queue(args.queue)
+        POLICIES.load(name)
+    queue = QUEUES.load(args.queue)
     queue_options = queue_arguments.options_of(args, queue)
     snapshot = None if args.snapshot is None else snapshot_file.read(args.snapshot)
     cluster, fabric, notes = _cluster(args, snapshot)

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hpc_sched.core.sharing.cache_interference import Application, Limits
-from hpc_sched.experiments.table import Cell, Setting, Table, Verdict
+from hpc_sched.experiments.experiment_table import Cell, Setting, Table, Verdict
 from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.cluster.cluster_state import PlacedJob
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.policies import plugin
-from hpc_sched.sim.queues.list_scheduling import LIST_SCHEDULING
+from hpc_sched.sim.policies import plugin_policies
+from hpc_sched.sim.queues.in_order import LIST_SCHEDULING
 from hpc_sched.sim.simulation import Simulation
 from hpc_sched.sim.simulation_input import SimulationInput
 from hpc_sched.topology.model import Topology
@@ -113,7 +113,7 @@ def placements(beta: float) -> list[Placement]:
         )
         for number, each in enumerate(_APPLICATIONS, start=1)
     ]
-    setting = SimulationInput(cluster, plugin.CLASSES, limits=Limits(ALPHA, beta))
+    setting = SimulationInput(cluster, plugin_policies.CLASSES, limits=Limits(ALPHA, beta))
     simulation = Simulation(setting, discipline, jobs)
     simulation.run()
     simulation.conclude()

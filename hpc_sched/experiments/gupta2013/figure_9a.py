@@ -5,7 +5,8 @@ The paper states no queue discipline. Several are compared here: the gain depend
 
 from dataclasses import replace
 
-from hpc_sched.experiments.gupta2013.runs import (
+from hpc_sched.experiments.experiment_table import Cell, Setting, Table, Verdict, percent
+from hpc_sched.experiments.gupta2013.figure_9 import (
     COMMON,
     DEFAULT_DONE,
     FCFS,
@@ -25,7 +26,6 @@ from hpc_sched.experiments.gupta2013.trace_run import (
     Queue,
     TraceRun,
 )
-from hpc_sched.experiments.table import Cell, Setting, Table, Verdict, percent
 
 MDOBP_DONE = 910  # published
 LARGE, LARGER = 8.0, 16.0  # GB

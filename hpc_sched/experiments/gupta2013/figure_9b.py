@@ -3,7 +3,8 @@
 from dataclasses import replace
 from statistics import fmean
 
-from hpc_sched.experiments.gupta2013.runs import (
+from hpc_sched.experiments.experiment_table import Cell, Setting, Table, Verdict, Word, percent
+from hpc_sched.experiments.gupta2013.figure_9 import (
     COMMON,
     DEFAULT_DONE,
     NEAR,
@@ -25,7 +26,6 @@ from hpc_sched.experiments.gupta2013.trace_run import (
     Classes,
     TraceRun,
 )
-from hpc_sched.experiments.table import Cell, Setting, Table, Verdict, Word, percent
 from hpc_sched.sim.statistics.estimate import LEAST_SEEDS, Estimate
 
 IN_LIMITS_DONE = 1060  # published

@@ -2,7 +2,7 @@
 
 from hpc_sched.core.cost.prices import Prices
 from hpc_sched.core.cost.usage import Usage
-from hpc_sched.experiments.table import Cell, Setting, Table, Verdict, percent
+from hpc_sched.experiments.experiment_table import Cell, Setting, Table, Verdict, percent
 
 # Published prices an hour, EC2 compute units, and GB.
 DEDICATED_PRICE, UNITS, NODE_GB = 2.4, 88, 60.5  # of a Cluster Compute instance

@@ -1,8 +1,8 @@
 """Gupta2013, section II, Table II: jobs of the trace by memory per core."""
 
 from hpc_sched import files
+from hpc_sched.experiments.experiment_table import Cell, Setting, Table, Verdict
 from hpc_sched.experiments.gupta2013.trace_run import JOBS
-from hpc_sched.experiments.table import Cell, Setting, Table, Verdict
 from hpc_sched.sim.jobs import swf
 
 PUBLISHED_JOBS, PUBLISHED_ABOVE_8 = 103_656, 33

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Literal
 
 from hpc_sched.core.sharing.cache_interference import Limits
-from hpc_sched.experiments.gupta2013.queues import (
+from hpc_sched.experiments.gupta2013.trace_queues import (
     LEAST_FREE_BLIND,
     FcfsByCores,
     ScreenedListScheduling,
@@ -29,9 +29,9 @@ from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 from hpc_sched.sim.jobs.swf import TraceRow
 from hpc_sched.sim.jobs.workload import Workload
 from hpc_sched.sim.measures import Measures
-from hpc_sched.sim.policies import host_order, plugin
-from hpc_sched.sim.policies.base import Policy
-from hpc_sched.sim.queues.fcfs import Fcfs
+from hpc_sched.sim.policies import host_order, plugin_policies
+from hpc_sched.sim.policies.placement_policy import Policy
+from hpc_sched.sim.queues.in_order import Fcfs
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.simulation_input import SimulationInput
 
@@ -54,7 +54,8 @@ _SCORES = distributions.read("uniform:0:30")
 _MB = 1024  # in a GB
 _INTERVAL = 6 * 3600.0  # s between checks that no slot is used twice
 
-LEAST_FREE, MOST_FREE, MDOBP = host_order.LEAST_FREE_PE, host_order.MOST_FREE_PE, plugin.MDOBP
+LEAST_FREE, MOST_FREE = host_order.LEAST_FREE_PE, host_order.MOST_FREE_PE
+MDOBP = plugin_policies.MDOBP
 IN_LIMITS = replace(MDOBP, name="mdobp in limits", bounded_by_neighbours=True)
 
 

@@ -15,7 +15,7 @@ from hpc_sched.core.sharing.attraction import attraction
 from hpc_sched.core.sharing.cache_interference import Application, Limits
 from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.policies.base import Places
+from hpc_sched.sim.policies.placement_policy import Places
 from hpc_sched.topology.model import Topology
 
 # Sums of scores that differ by less than this part of them may be equal by the rules.

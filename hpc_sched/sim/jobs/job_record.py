@@ -10,7 +10,7 @@ from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.sim.cluster.cluster_state import PlacedJob
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.policies.base import PlacementRequest, Policy
+from hpc_sched.sim.policies.placement_policy import PlacementRequest, Policy
 from hpc_sched.topology.model import Topology
 
 KEPT = 4096  # number of different jobs whose ideal placements are remembered

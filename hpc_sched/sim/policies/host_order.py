@@ -3,7 +3,13 @@
 import numpy as np
 
 from hpc_sched.core.plan.result import Rejection
-from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled, refused
+from hpc_sched.sim.policies.placement_policy import (
+    PlacementRequest,
+    Places,
+    Policy,
+    filled,
+    refused,
+)
 
 
 def _least_free(request: PlacementRequest) -> Places | Rejection:

@@ -13,7 +13,13 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import level_of
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Rejection
-from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled, refused
+from hpc_sched.sim.policies.placement_policy import (
+    PlacementRequest,
+    Places,
+    Policy,
+    filled,
+    refused,
+)
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import name_rank
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hpc_sched.core.arrays import Reals
 from hpc_sched.core.plan.result import Rejection
-from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, refused
+from hpc_sched.sim.policies.placement_policy import PlacementRequest, Places, Policy, refused
 
 
 def _place(request: PlacementRequest, *, soft_affinity: bool) -> Places | Rejection:

@@ -12,7 +12,13 @@ import numpy as np
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
-from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled, refused
+from hpc_sched.sim.policies.placement_policy import (
+    PlacementRequest,
+    Places,
+    Policy,
+    filled,
+    refused,
+)
 from hpc_sched.topology.model import Topology
 
 

@@ -1,1 +1,1 @@
-"""Queue disciplines: which waiting job starts next, one file each."""
+"""Queue disciplines: which waiting job starts next."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from hpc_sched.core.arrays import Mask
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.queues.base import DEPTH, Queue
 from hpc_sched.sim.queues.profile import Profile, ReservedJob
+from hpc_sched.sim.queues.queue_discipline import DEPTH, Queue
 from hpc_sched.sim.simulation import Simulation
 
 

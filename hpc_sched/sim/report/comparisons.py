@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hpc_sched.page.picture import drawn
+from hpc_sched.page.rendering import drawn
 from hpc_sched.sim.report.plot import Panel, Plot, parted
 from hpc_sched.sim.report.policy_runs import PolicyRuns, draw_lines
 from hpc_sched.sim.results import Result

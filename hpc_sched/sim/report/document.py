@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hpc_sched.page import picture, template
-from hpc_sched.sim.report import comparisons, heat, policy_runs, table, timeline
+from hpc_sched.page import rendering
+from hpc_sched.sim.report import comparisons, heat, policy_runs, policy_table, timeline
 from hpc_sched.sim.report.plot import Section
 from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.results import Result
@@ -24,14 +24,14 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
     comparison = compare(drawable)
     differences = None
     if comparison.evidence is Evidence.INTERVALS and len(policies) > 1:
-        differences = table.differences(columns.IMPORTANT, policies, comparison)
+        differences = policy_table.differences(columns.IMPORTANT, policies, comparison)
     # Revenue without prices is a column without numbers.
     others = [
         column
         for column in columns.OTHERS
         if any(policy.means[column.field] is not None for policy in comparison.policies)
     ]
-    return template.rendered(
+    return rendering.rendered(
         "page.html",
         "hpc_sched.sim.report",
         title="Simulation of placement policies",
@@ -40,8 +40,8 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
         policies=policies,
         seeds=policy_runs.about_seeds(policies),
         marks=about_marks(comparison, "\N{BLACK STAR}"),
-        means=table.means(columns.IMPORTANT, policies, comparison),
-        others=table.means(others, policies, comparison),
+        means=policy_table.means(columns.IMPORTANT, policies, comparison),
+        others=policy_table.means(others, policies, comparison),
         differences=differences,
         meanings=columns.MEANINGS,
         sections=_sections(policies, comparison) if policies else (),
@@ -74,10 +74,10 @@ def _sections(policies: Sequence[PolicyRuns], comparison: Comparison) -> tuple[S
 
 
 def _drawable(result: Result) -> Result:
-    gangs = {picture.legal(level): sizes for level, sizes in result.series.gangs.items()}
+    gangs = {rendering.legal(level): sizes for level, sizes in result.series.gangs.items()}
     return replace(
         result,
-        summary=replace(result.summary, policy=picture.legal(result.summary.policy)),
-        leaves=list(map(picture.legal, result.leaves)),
+        summary=replace(result.summary, policy=rendering.legal(result.summary.policy)),
+        leaves=list(map(rendering.legal, result.leaves)),
         series=replace(result.series, gangs=gangs),
     )

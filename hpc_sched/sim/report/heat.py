@@ -9,7 +9,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from hpc_sched.core.arrays import Reals
-from hpc_sched.page.picture import drawn
+from hpc_sched.page.rendering import drawn
 from hpc_sched.sim.report.plot import Panel, Plot, parted
 from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.report.timeline import end_of, set_time_axis

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from hpc_sched.page.picture import drawn
+from hpc_sched.page.rendering import drawn
 from hpc_sched.sim.measures import Series
 from hpc_sched.sim.report.plot import Panel, Plot, parted
 from hpc_sched.sim.report.policy_runs import PolicyRuns, draw_lines

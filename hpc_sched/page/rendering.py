@@ -1,4 +1,4 @@
-"""Pictures of a page, in one style whatever the reader's matplotlib.
+"""Pages from templates, and their pictures in one style whatever the reader's matplotlib.
 
 All pictures of a page share its ids and styles, but matplotlib writes for a file of its own.
 """
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import matplotlib
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -50,6 +51,22 @@ _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PIXELS = 4 / 3  # of a point
 # The rules that matplotlib states for all elements; they are inherited from the outermost.
 _INHERITED = {"stroke-linejoin": "round", "stroke-linecap": "butt"}
+
+
+def rendered(name: str, package: str | None = None, **values: Any) -> str:
+    """Return a page of a template and its values. Same input, same text.
+
+    :param package: with ``templates`` of its own; those that all pages share can be had too
+    """
+    packages = ["hpc_sched.page", *([package] if package else [])]
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(one, "templates") for one in packages]),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    return legal(environment.get_template(name).render(**values))
 
 
 def drawn(name: str, label: str, draw: Callable[[Figure], None], height: float = HEIGHT) -> Markup:

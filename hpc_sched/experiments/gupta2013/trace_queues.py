@@ -13,7 +13,7 @@ from hpc_sched.core.sharing.cache_interference import EPSILON
 from hpc_sched.sim.cluster.cluster import VCPUS
 from hpc_sched.sim.cluster.cluster_state import PlacedJob
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled
+from hpc_sched.sim.policies.placement_policy import PlacementRequest, Places, Policy, filled
 from hpc_sched.sim.simulation import Simulation
 
 _SLACK = 1e-3  # of rooms by scores, more than single precision loses

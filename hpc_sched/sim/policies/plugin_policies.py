@@ -16,7 +16,14 @@ from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.processor_choice import choose_processor
 from hpc_sched.core.sharing import mdobp
 from hpc_sched.sim.policies import nova_default
-from hpc_sched.sim.policies.base import Place, PlacementRequest, Places, Policy, filled, refused
+from hpc_sched.sim.policies.placement_policy import (
+    Place,
+    PlacementRequest,
+    Places,
+    Policy,
+    filled,
+    refused,
+)
 
 
 def on_one_type(place: Place) -> Place:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
+from hpc_sched.experiments.experiment_table import Setting, percent
 from hpc_sched.experiments.gupta2013.trace_run import (
     JOBS,
     LEAST_FREE,
@@ -11,7 +12,6 @@ from hpc_sched.experiments.gupta2013.trace_run import (
     TraceRun,
     result,
 )
-from hpc_sched.experiments.table import Setting, percent
 from hpc_sched.sim.jobs.swf import TraceRow
 
 DEFAULT_DONE = 801  # published: jobs that the default completes

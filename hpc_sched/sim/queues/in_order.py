@@ -1,0 +1,122 @@
+"""Disciplines that try waiting jobs in an order: FCFS, list scheduling, EASY backfilling."""
+
+import heapq
+from collections.abc import Sequence
+from itertools import takewhile
+
+from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.queues.queue_discipline import DEPTH, Order, Queue, by_submission
+from hpc_sched.sim.queues.reservation import Reservation
+from hpc_sched.sim.simulation import Simulation
+
+
+class Fcfs:
+    """First come, first served: no job starts before an earlier one, in any order of the queue."""
+
+    def __init__(self, order: Order = by_submission) -> None:
+        """Start with an empty queue."""
+        self._order = order
+        self._blocked: tuple[int, int] | None = None  # first job, and releases seen so far
+
+    def __call__(self, simulation: Simulation) -> Job | None:
+        """Start jobs from the head of the queue; return the first that cannot start, or None."""
+        while simulation.waiting:
+            head = self._order(simulation, 1)[0]
+            seen = (head.number, simulation.state.gains)
+            # A job that did not fit cannot fit before something is released.
+            if self._blocked == seen or not simulation.start(head):
+                self._blocked = seen
+                return head
+        return None
+
+
+class ListScheduling:
+    """List scheduling (Graham 1969; Garey, Graham 1975): jobs that do not fit are passed over.
+
+    Jobs are tried in the order of submission, and nothing is reserved: a large job may wait for
+    as long as smaller ones keep arriving.
+    """
+
+    def __init__(self) -> None:
+        """Start with an empty queue."""
+        self._not_fitting: set[int] = set()  # jobs without a place since the last release
+        self._gains = 0  # releases seen so far
+
+    def __call__(self, simulation: Simulation) -> None:
+        """Start what fits. O(waiting jobs) after a release, else O(new jobs), placements each."""
+        # A job that did not fit cannot fit before something is released.
+        if self._gains != simulation.state.gains:
+            self._gains = simulation.state.gains
+            self._not_fitting.clear()
+        # New jobs are at the end of the queue; one that has lost a host has released others.
+        latest = reversed(simulation.waiting.values())
+        untried = list(takewhile(lambda job: job.number not in self._not_fitting, latest))
+        for job in reversed(untried):
+            if not simulation.start(job):
+                self._not_fitting.add(job.number)
+
+
+class Easy:
+    """EASY backfilling (Lifka 1995): later jobs may start first if they do not delay the head.
+
+    The first job that does not fit gets a reservation: the earliest time at which, by the
+    walltimes of the running jobs, one island, or one switch of a required level, has room for
+    all its VMs. A later job starts before it if it ends by then, or leaves that room free. Room
+    is vcpus and memory. Cache scores, processor types and a bound on leaves may delay the first
+    job further; the reservation does not foresee that.
+
+    Jobs that run beyond their estimates delay the reservation: they are expected to end at any
+    moment.
+    """
+
+    def __init__(self, depth: int = DEPTH, order: Order = by_submission) -> None:
+        """Start with an empty queue.
+
+        :param depth: number of waiting jobs behind the first one that may start before it
+        """
+        self._depth = depth
+        self._order = order
+        self._in_order = Fcfs(order)
+        self.reservation: Reservation | None = None  # of the first waiting job
+        self._not_fitting: set[int] = set()  # jobs without a place since the reservation was made
+
+    def __call__(self, simulation: Simulation) -> None:
+        """Start what can be started. O(running jobs + depth * a placement)."""
+        head = self._in_order(simulation)
+        if head is None or self._depth == 0:
+            return
+        kept = self.reservation
+        if kept is None or not kept.is_valid(head, simulation):
+            kept = self.reservation = Reservation(head, simulation)
+            self._not_fitting.clear()
+        for job in self._order(simulation, 1 + self._depth)[1:]:
+            # A job that did not fit cannot fit before something is released.
+            if job.number in self._not_fitting:
+                continue
+            if not (kept.can_allow(job) and simulation.start(job, kept.allows)):
+                self._not_fitting.add(job.number)
+
+
+def by_estimate(simulation: Simulation, most: int) -> Sequence[Job]:
+    """Return the jobs of the shortest estimates; equal ones as submitted. O(waiting jobs)."""
+    return heapq.nsmallest(most, simulation.waiting.values(), key=lambda job: job.estimate)
+
+
+FCFS = Queue("fcfs", "first come, first served", lambda _options: Fcfs())
+LIST_SCHEDULING = Queue(
+    "list-scheduling",
+    "every job that fits starts, without reservations (Graham 1969)",
+    lambda _options: ListScheduling(),
+)
+EASY = Queue(
+    "easy",
+    "EASY backfilling (Lifka 1995)",
+    lambda options: Easy(options.depth),
+    ("depth",),
+)
+SHORTEST_FIRST = Queue(
+    "shortest-first",
+    "the shortest estimate first, with EASY backfilling behind the first job",
+    lambda options: Easy(options.depth, by_estimate),
+    ("depth",),
+)
