@@ -81,13 +81,10 @@ exit codes: 0 done, 1 failed, 2 wrong usage
         if len(given) != 1:
             found = " and ".join(given) or "none"
             self.parser.error(f"expected one of {', '.join(sources)}, found {found}")
-        if args.timings is None:
-            useless = {"--output": args.output, "--tolerance": args.tolerance}
-        else:
-            useless = {"--seconds": args.seconds, "--vms": args.vms}
-        for name, value in useless.items():
-            if value is not None:
-                self.parser.error(f"{name} means nothing with {given[0]}")
+        useless = ("output", "tolerance") if args.timings is None else ("seconds", "vms")
+        for name in useless:
+            if getattr(args, name) is not None:
+                self.parser.error(f"--{name} means nothing with {given[0]}")
         if args.misses is not None and args.seconds is None:
             self.parser.error("--misses needs --seconds")
         if args.output == "-":
@@ -98,10 +95,8 @@ exit codes: 0 done, 1 failed, 2 wrong usage
         if parsed_args.timings is None:
             self.app.stdout.write(_score_text(parsed_args))
             return 0
-        index = _measured(parsed_args.timings)
-        tolerance = parsed_args.tolerance
-        if tolerance is None:
-            tolerance = conf.INTERFERENCE_TOLERANCE
+        index, stated = _measured(parsed_args.timings), parsed_args.tolerance
+        tolerance = conf.INTERFERENCE_TOLERANCE if stated is None else stated
         self.app.stdout.write("\n".join(_index_table(index, tolerance)) + "\n")
         if parsed_args.output is not None:
             output.say(_merge(Path(parsed_args.output), index))
@@ -113,12 +108,10 @@ def _score_text(args: argparse.Namespace) -> str:
     misses, seconds = args.misses, args.seconds
     if args.file is not None:
         content, name = _content(args.file)
-        text = files.decode(content, name, exceptions.InterferenceError)
-        counted = perf_output.read(text, name)
+        counted = perf_output.read(files.decode(content, name, exceptions.InterferenceError), name)
         for warning in counted.warnings:
             output.say(f"warning: {warning}")
-        misses = counted.misses
-        seconds = seconds or counted.seconds
+        misses, seconds = counted.misses, seconds or counted.seconds
         if not seconds and counted.run_seconds:
             seconds = counted.run_seconds
             output.say(
@@ -167,28 +160,24 @@ def _index_table(index: InterferenceIndex, tolerance: float) -> list[str]:
     bad = index.bad_company(tolerance)
     good = {name: attracting(index, name, tolerance) for name in index.applications}
     names = sorted(index.applications)
+
+    def cell(name: str, neighbour: str) -> str:
+        speed = index.performance.get((name, neighbour))
+        mark = "*" if neighbour in bad.get(name, ()) else "+" if neighbour in good[name] else " "
+        return "- " if speed is None else f"{speed:.2f}{mark}"
+
     # Headings end above the last digit, not above the mark.
     cells = [["application", *(f"{name} " for name in names)]]
-    for name in names:
-        row = [name]
-        for neighbour in names:
-            speed = index.performance.get((name, neighbour))
-            mark = (
-                "*" if neighbour in bad.get(name, ()) else "+" if neighbour in good[name] else " "
-            )
-            row.append("- " if speed is None else f"{speed:.2f}{mark}")
-        cells.append(row)
-    lines = ["performance beside a neighbour on the same host, 1.00 = alone"]
-    lines += output.aligned(cells, right=range(1, len(names) + 1))
-    limit = decimals.text_of(tolerance)
-    if attracted := _pairs(good):
-        lines.append(
-            f"+ placed together where MDOBP chooses, at a tolerance of {limit}: {attracted}"
-        )
-    apart = _pairs(bad)
-    if not apart:
-        return [*lines, f"no pair is kept apart at a tolerance of {limit}"]
-    return [*lines, f"* kept apart at a tolerance of {limit}: {apart}"]
+    cells += [[name, *(cell(name, neighbour) for neighbour in names)] for name in names]
+    limit, attracted, apart = decimals.text_of(tolerance), _pairs(good), _pairs(bad)
+    together = f"+ placed together where MDOBP chooses, at a tolerance of {limit}: {attracted}"
+    kept_apart = f"* kept apart at a tolerance of {limit}: {apart}"
+    return [
+        "performance beside a neighbour on the same host, 1.00 = alone",
+        *output.aligned(cells, right=range(1, len(names) + 1)),
+        *([together] if attracted else []),
+        kept_apart if apart else f"no pair is kept apart at a tolerance of {limit}",
+    ]
 
 
 def _pairs(others: Mapping[str, Iterable[str]]) -> str:
@@ -200,8 +189,7 @@ def _merge(path: Path, index: InterferenceIndex) -> str:
     """Write the index into a file, keep the file's other pairs; return a summary."""
     has_content = path.exists() and path.stat().st_size > 0
     old = interference_file.read_index(path).performance if has_content else {}
-    merged = InterferenceIndex({**old, **index.performance})
-    interference_file.write_index(path, merged)
+    interference_file.write_index(path, InterferenceIndex({**old, **index.performance}))
     before, now = ({tuple(sorted(pair)) for pair in pairs} for pairs in (old, index.performance))
     return (
         f"{path}: wrote {len(before | now)} pairs: {len(now - before)} new, "

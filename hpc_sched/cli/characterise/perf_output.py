@@ -24,6 +24,11 @@ ENOUGH_PERCENT = 50.0
 # With modifiers (LLC-load-misses:u) and the PMU of hybrid processors (cpu_core/LLC-load-misses/).
 _EVENT = re.compile(rf"(?:(\w+)/)?({LOADS}|{STORES}|duration_time)(?::(\w+))?(?:/(\w*))?", re.ASCII)
 _TIME_STAMP = re.compile(r"\d+\.\d+", re.ASCII)
+_NOT_COUNTED = "perf had no counter for it, or nothing ran while it counted"
+_NOT_SUPPORTED = (
+    "this processor, or the hypervisor of this VM, does not count it; leave an event of stores "
+    "out of -e, count loads elsewhere"
+)
 _LINE = "value,unit,event,... as perf stat -x, writes them"
 
 
@@ -69,14 +74,15 @@ def read(text: str, name: str) -> PerfOutput:
         )
     for kind in (loads, stores):
         _check_modes(kind, name)
-    warnings = []
-    if not stores:
-        # Not every processor has the event.
-        warnings.append(f"{name}: no line of {STORES}: the score is that of loads alone")
-    warnings += [text for kind in (loads, stores) for text in _multiplexed(kind, name)]
-    misses = sum(count.value for count in [*loads, *stores])
-    run_seconds = max((c.run_seconds for c in loads if c.run_seconds is not None), default=None)
-    return PerfOutput(misses, _seconds(counts), run_seconds, tuple(warnings))
+    # Not every processor has the event.
+    missing = f"{name}: no line of {STORES}: the score is that of loads alone"
+    estimated = [text for kind in (loads, stores) for text in _multiplexed(kind, name)]
+    return PerfOutput(
+        misses=sum(count.value for count in [*loads, *stores]),
+        seconds=_seconds(counts),
+        run_seconds=max((c.run_seconds for c in loads if c.run_seconds is not None), default=None),
+        warnings=(*(() if stores else (missing,)), *estimated),
+    )
 
 
 def _counts(text: str, name: str) -> Iterator[_Count]:
@@ -85,7 +91,7 @@ def _counts(text: str, name: str) -> Iterator[_Count]:
         if not content or content.startswith("#"):
             continue
         cells = [cell.strip() for cell in content.split(",")]
-        events = ((i, _EVENT.fullmatch(cell)) for i, cell in enumerate(cells))
+        events = enumerate(map(_EVENT.fullmatch, cells))
         found = next(((i, event) for i, event in events if event), None)
         # Lines of other events are skipped, lines that are no CSV are errors.
         if len(cells) < 3 or (found is None and (LOADS in content or STORES in content)):
@@ -98,12 +104,7 @@ def _count(cells: list[str], place: int, named: re.Match[str], name: str, line: 
     pmu, event, *modifiers = named.groups("")
     value = cells[place - 2] if place >= 2 else ""
     if value.startswith("<not "):
-        why = "perf had no counter for it, or nothing ran while it counted"
-        if value == "<not supported>":
-            why = (
-                "this processor, or the hypervisor of this VM, does not count it; "
-                "leave an event of stores out of -e, count loads elsewhere"
-            )
+        why = _NOT_SUPPORTED if value == "<not supported>" else _NOT_COUNTED
         raise _error(name, line, f"expected a count of {cells[place]}, found {value}: {why}")
     number = decimals.number_in(value)
     if number is None or number < 0:
@@ -115,10 +116,9 @@ def _count(cells: list[str], place: int, named: re.Match[str], name: str, line: 
     # The first whole number behind the event is the counter's run time, in ns, then a percentage.
     for run_time, share in pairwise(cells[place + 1 :]):
         if run_time.isdecimal() and len(run_time) < 20:
-            percent = decimals.number_in(share)
-            seconds = int(run_time) / 1e9
-            seconds = seconds * 100 / percent if percent else seconds
-            return replace(found, run_seconds=seconds, percent=percent)
+            percent, seconds = decimals.number_in(share), int(run_time) / 1e9
+            enabled = seconds * 100 / percent if percent else seconds
+            return replace(found, run_seconds=enabled, percent=percent)
     return found
 
 
@@ -126,14 +126,12 @@ def _check_modes(counts: list[_Count], name: str) -> None:
     """Check that no miss was counted twice, as with :u and without modifier."""
     before: defaultdict[str, set[str]] = defaultdict(set)
     for count in counts:
-        others = before[count.pmu]
-        if any(_overlap(count.modifier, other) for other in others):
-            text = (
-                f"expected each mode of {count.event} once, found some counted again: leave the "
-                "lines with modifiers out, or those without"
+        if any(_overlap(count.modifier, other) for other in before[count.pmu]):
+            raise exceptions.InterferenceError(
+                f"{name}:{count.line}: expected each mode of {count.event} once, found some "
+                "counted again: leave the lines with modifiers out, or those without"
             )
-            raise _error(name, count.line, text)
-        others.add(count.modifier)
+        before[count.pmu].add(count.modifier)
 
 
 def _overlap(one: str, other: str) -> bool:
