@@ -58,7 +58,7 @@ def rendered(name: str, package: str | None = None, **values: Any) -> str:
 
     :param package: with ``templates`` of its own; those that all pages share can be had too
     """
-    packages = ["hpc_sched.page", *([package] if package else [])]
+    packages = filter(None, ("hpc_sched.page", package))
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(one, "templates") for one in packages]),
         autoescape=True,

@@ -47,5 +47,4 @@ def _bars(ratios: Sequence[tuple[str, float]]) -> Markup:
         axes.set_ylabel("VMs of the request")
         axes.grid(visible=False, axis="y")
 
-    height = 0.9 + 0.3 * len(ratios)
-    return rendering.drawn("shadow-cost", "Cost by size", draw, height)
+    return rendering.drawn("shadow-cost", "Cost by size", draw, 0.9 + 0.3 * len(ratios))

@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hpc_sched.page.rendering import drawn
-from hpc_sched.sim.report.plot import Panel, Plot, parted
-from hpc_sched.sim.report.policy_runs import PolicyRuns, draw_lines
+from hpc_sched.sim.report.policy_runs import Panel, Plot, PolicyRuns, draw_lines, parted
 from hpc_sched.sim.results import Result
 from hpc_sched.sim.statistics.columns import ratio
 from hpc_sched.sim.statistics.estimate import CONFIDENCE, Estimate
@@ -22,27 +21,24 @@ _WAIT_TICKS = {
     **{0: "0", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 21600: "6 h"},
     **{days * 86400: f"{days} d" for days in (1, 10, 100, 1000)},
 }
+# Id, title, field of Summary, how to read it.
+_RATIOS = (
+    ("hop-byte", "Hop-Byte over least", "hop_byte_ratio",
+        "Hops between the VMs of a job, summed over all pairs and jobs, over the sum that each "
+        "job would have alone on the cluster. 1 is the best there is."),
+    ("leaves", "Leaves over least", "leaf_ratio",
+        "Leaf switches that jobs have VMs under, over those that each job would have alone on "
+        "the cluster. 1 is the best there is."),
+)  # fmt: skip
 _Axis = tuple[str, float, float, Mapping[int, str]]  # label, limits, ticks
 _MANY_DECADES = 1000  # an axis that reaches beyond it has ticks at whole decades only
 
 
 def ratios(policies: Sequence[PolicyRuns], comparison: Comparison) -> tuple[Plot, ...]:
     """Return Hop-Byte, and the number of leaves, over the least possible value of each."""
-    hop_bytes = (
-        "Hops between the VMs of a job, summed over all pairs and jobs, over the sum that each "
-        "job would have alone on the cluster. 1 is the best there is."
-    )
-    leaves = (
-        "Leaf switches that jobs have VMs under, over those that each job would have alone on "
-        "the cluster. 1 is the best there is."
-    )
-    found = [
-        {each.name: each.means[field] for each in comparison.policies}
-        for field in ("hop_byte_ratio", "leaf_ratio")
-    ]
-    return (
-        _bars("hop-byte", "Hop-Byte over least", hop_bytes, policies, found[0]),
-        _bars("leaves", "Leaves over least", leaves, policies, found[1]),
+    return tuple(
+        _bars(name, title, reading, policies, {p.name: p.means[field] for p in comparison.policies})
+        for name, title, field, reading in _RATIOS
     )
 
 
@@ -59,11 +55,10 @@ def _bars(
     ends = [_ends(each) for each in values]
     reach = None
     if any(each.least < each.most for each in values):
-        reading += " A bar is the mean over the seeds; its whisker is the "
-        if all(each.half_width is not None for each in values):
-            reading += f"{100 * CONFIDENCE:g} % confidence interval of the mean."
-        else:
-            reading += "range from least to most."
+        has_intervals = all(each.half_width is not None for each in values)
+        interval = f"{100 * CONFIDENCE:g} % confidence interval of the mean"
+        whisker = interval if has_intervals else "range from least to most"
+        reading += f" A bar is the mean over the seeds; its whisker is the {whisker}."
         reach = np.abs(np.subtract(np.transpose(ends), means))
 
     def draw(figure: Figure) -> None:
@@ -129,8 +124,9 @@ def slowdowns(policies: Sequence[PolicyRuns]) -> Plot:
         "a job that did not wait. At 90 %, the line tells what nine of ten jobs had at most. "
         "The scale is logarithmic. Lower is better."
     )
-    title = "Bounded slowdowns"
-    return _quantiles("slowdowns", title, reading, policies, lambda each: each.slowdowns, scale)
+    return _quantiles(
+        *("slowdowns", "Bounded slowdowns", reading, policies), lambda each: each.slowdowns, scale
+    )
 
 
 def _quantiles(
@@ -157,5 +153,9 @@ def _quantiles(
         axes.set_ylim(low, top)
 
     about = f"{title}: quantiles over the jobs done, a line for each policy."
-    panels = (Panel(drawn(name, about, draw)),) if key else ()
-    return Plot(title, reading, panels, key, missing)
+    return Plot(
+        *(title, reading),
+        panels=(Panel(drawn(name, about, draw)),) if key else (),
+        key=key,
+        missing=missing,
+    )

@@ -5,12 +5,15 @@ from dataclasses import replace
 
 from hpc_sched.page import rendering
 from hpc_sched.sim.report import comparisons, heat, policy_runs, policy_table, timeline
-from hpc_sched.sim.report.plot import Section
-from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.results import Result
 from hpc_sched.sim.statistics import columns
 from hpc_sched.sim.statistics.policy_comparison import Comparison, Evidence, compare
 from hpc_sched.sim.statistics.sentences import about_marks
+
+_HINT = (
+    "Policies keep their colour, kind of line and marker on the whole page. Where lines coincide "
+    "the last one covers the others; their markers remain visible."
+)
 
 
 def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Sequence[str]) -> str:
@@ -20,11 +23,8 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
     that of its first seed.
     """
     drawable = [_drawable(result) for result in results]
-    policies = policy_runs.by_policy(drawable)
-    comparison = compare(drawable)
-    differences = None
-    if comparison.evidence is Evidence.INTERVALS and len(policies) > 1:
-        differences = policy_table.differences(columns.IMPORTANT, policies, comparison)
+    policies, comparison = policy_runs.by_policy(drawable), compare(drawable)
+    has_differences = comparison.evidence is Evidence.INTERVALS and len(policies) > 1
     # Revenue without prices is a column without numbers.
     others = [
         column
@@ -42,7 +42,11 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
         marks=about_marks(comparison, "\N{BLACK STAR}"),
         means=policy_table.means(columns.IMPORTANT, policies, comparison),
         others=policy_table.means(others, policies, comparison),
-        differences=differences,
+        differences=(
+            policy_table.differences(columns.IMPORTANT, policies, comparison)
+            if has_differences
+            else None
+        ),
         meanings=columns.MEANINGS,
         sections=_sections(policies, comparison) if policies else (),
         refusals=policy_runs.refusals(policies),
@@ -51,13 +55,9 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
     )
 
 
-def _sections(policies: Sequence[PolicyRuns], comparison: Comparison) -> tuple[Section, ...]:
-    hint = ""
-    if len(policies) > 1:
-        hint = (
-            "Policies keep their colour, kind of line and marker on the whole page. Where lines "
-            "coincide the last one covers the others; their markers remain visible."
-        )
+def _sections(
+    policies: Sequence[policy_runs.PolicyRuns], comparison: Comparison
+) -> tuple[policy_runs.Section, ...]:
     progress = tuple(timeline.plot(measure, policies) for measure in timeline.PROGRESS)
     waits = comparisons.waits(policies), comparisons.slowdowns(policies)
     placement = (
@@ -65,11 +65,11 @@ def _sections(policies: Sequence[PolicyRuns], comparison: Comparison) -> tuple[S
         timeline.plot(timeline.CROSSING, policies),
     )
     return (
-        Section("progress", "Progress", progress, hint),
-        Section("waits", "Waits and slowdowns", waits),
-        Section("placement", "Placement", placement),
-        Section("fragmentation", "Fragmentation", (timeline.fragmentation(policies),)),
-        Section("fabric", "The fabric over time", (heat.plot(policies),)),
+        policy_runs.Section("progress", "Progress", progress, _HINT if len(policies) > 1 else ""),
+        policy_runs.Section("waits", "Waits and slowdowns", waits),
+        policy_runs.Section("placement", "Placement", placement),
+        policy_runs.Section("fragmentation", "Fragmentation", (timeline.fragmentation(policies),)),
+        policy_runs.Section("fabric", "The fabric over time", (heat.plot(policies),)),
     )
 
 

@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 
 from hpc_sched.core.arrays import Reals
 from hpc_sched.page.rendering import drawn
-from hpc_sched.sim.report.plot import Panel, Plot, parted
-from hpc_sched.sim.report.policy_runs import PolicyRuns
+from hpc_sched.sim.report.policy_runs import Panel, Plot, PolicyRuns, parted
 from hpc_sched.sim.report.timeline import end_of, set_time_axis
 from hpc_sched.sim.results import Result
 from hpc_sched.topology.writers.svg_layout import cut
@@ -50,8 +49,7 @@ def rows(result: Result) -> tuple[list[str], Reals]:
 
     Neighbouring leaves are merged until there are no more than MOST_ROWS.
     """
-    together = _merged(result)
-    starts = range(0, len(result.leaves), together)
+    starts = range(0, len(result.leaves), _merged(result))
     use = np.array(result.series.leaves, dtype=np.float64).T
     sums = np.add.reduceat(use, list(starts), axis=0)
     counts = np.diff([*starts, len(result.leaves)])
@@ -93,5 +91,6 @@ def _picture(name: str, runs: PolicyRuns, end: float) -> Markup:
         bar = figure.colorbar(image, ax=axes, label="vcpus in use (%)", pad=0.02, aspect=25)
         bar.outline.set_visible(False)
 
-    label = f"Use of the leaves' vcpus over time with {runs.policy}."
-    return drawn(name, label, draw, tall + _AROUND)
+    return drawn(
+        *(name, f"Use of the leaves' vcpus over time with {runs.policy}.", draw), tall + _AROUND
+    )

@@ -1,7 +1,7 @@
-"""Results by policy: its line style in all plots, and why it refused jobs."""
+"""Results by policy: its line style, why it refused jobs, and the parts of plots."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -61,12 +61,10 @@ def _outline(marker: str, x: float, y: float) -> str:
     path = style.get_path().transformed(style.get_transform())
     parts = []
     for numbers, code in path.iter_segments(simplify=False):
-        if code == Path.CLOSEPOLY:
-            parts.append("Z")
-            continue
         points = numbers.reshape(-1, 2) * (_MARKER, -_MARKER) + (x, y)  # y grows downwards here
         texts = [f"{value:.1f}" for value in points.ravel().tolist()]
-        parts.append(_LETTERS[Path.code_type(code)] + " ".join(texts))
+        is_end = code == Path.CLOSEPOLY
+        parts.append("Z" if is_end else _LETTERS[Path.code_type(code)] + " ".join(texts))
     return "".join(parts)
 
 
@@ -89,9 +87,9 @@ class PolicyRuns:
 
 def by_policy(results: Sequence[Result]) -> list[PolicyRuns]:
     """Return the runs of each policy; policies and runs in the given order."""
-    found: dict[str, list[Result]] = {}
+    found: defaultdict[str, list[Result]] = defaultdict(list)
     for result in results:
-        found.setdefault(result.summary.policy, []).append(result)
+        found[result.summary.policy].append(result)
     return [
         PolicyRuns(policy, line_style(number), tuple(runs))
         for number, (policy, runs) in enumerate(found.items())
@@ -135,5 +133,43 @@ def refusals(policies: Sequence[PolicyRuns]) -> list[tuple[PolicyRuns, list[tupl
     found = []
     for runs in policies:
         jobs = sum((Counter(result.refusals) for result in runs.results), Counter[str]())
-        found.append((runs, sorted(jobs.items(), key=lambda item: (-item[1], item[0]))))
-    return [(runs, reasons) for runs, reasons in found if reasons]
+        if jobs:
+            found.append((runs, sorted(jobs.items(), key=lambda item: (-item[1], item[0]))))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One picture, with a caption if the plot has several."""
+
+    svg: Markup
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """One or more pictures that are read alike."""
+
+    title: str
+    reading: str  # how to read it, a sentence or two
+    panels: tuple[Panel, ...]  # empty if no run has anything to draw
+    key: tuple[PolicyRuns, ...] = ()  # policies in the key of line styles
+    missing: tuple[str, ...] = ()  # policies with nothing to draw
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Plots under one heading."""
+
+    anchor: str
+    title: str
+    plots: tuple[Plot, ...]
+    hint: str = ""  # on all of its plots
+
+
+def parted(
+    policies: Sequence[PolicyRuns], has: Callable[[PolicyRuns], object]
+) -> tuple[tuple[PolicyRuns, ...], tuple[str, ...]]:
+    """Return the policies that have something to draw, and the names of the others."""
+    missing = tuple(each.policy for each in policies if not has(each))
+    return tuple(each for each in policies if has(each)), missing

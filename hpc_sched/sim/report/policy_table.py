@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
 
 from hpc_sched import decimals
 from hpc_sched.sim.report.policy_runs import LineStyle, PolicyRuns
-from hpc_sched.sim.statistics.columns import Column, duration, headings, plus_minus
+from hpc_sched.sim.statistics.columns import Column, duration, plus_minus
 from hpc_sched.sim.statistics.estimate import Estimate
 from hpc_sched.sim.statistics.policy_comparison import ComparedPolicy, Comparison
 
@@ -44,7 +44,8 @@ class Table:
     @property
     def headings(self) -> list[tuple[str, int]]:
         """The headings of groups, and how many columns are below each."""
-        return headings(self.columns)
+        groups = groupby(self.columns, lambda column: column.group)
+        return [(name, len(list(columns))) for name, columns in groups]
 
 
 def means(
@@ -64,8 +65,12 @@ def means(
         elif estimate.half_width is None:
             least, most = column.text(estimate.least), column.text(estimate.most)
             span = f"{least} to {most}" if least != most else ""
-        exact = f"{decimals.text_of(estimate.mean)} s" if column.text is duration else ""
-        return TableCell(text, exact, span, policy in marked[column.field])
+        return TableCell(
+            text,
+            exact=f"{decimals.text_of(estimate.mean)} s" if column.text is duration else "",
+            span=span,
+            is_best=policy in marked[column.field],
+        )
 
     return _table(
         columns,
@@ -86,8 +91,11 @@ def differences(
         if not half_width:
             return TableCell(_signed(mean, f"{abs(mean):.1f}"), is_open=not mean)
         text, spread = plus_minus(abs(mean), half_width)
-        span = f"\N{PLUS-MINUS SIGN} {spread}"
-        return TableCell(_signed(mean, text), span=span, is_open=abs(mean) <= half_width)
+        return TableCell(
+            _signed(mean, text),
+            span=f"\N{PLUS-MINUS SIGN} {spread}",
+            is_open=abs(mean) <= half_width,
+        )
 
     return _table(
         columns,
@@ -112,6 +120,4 @@ def _table(
 
 
 def _signed(value: float, magnitude: str) -> str:
-    if not value:
-        return "0"
-    return f"{'+' if value > 0 else MINUS}{magnitude}"
+    return f"{'+' if value > 0 else MINUS}{magnitude}" if value else "0"

@@ -11,8 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from hpc_sched.page.rendering import drawn
 from hpc_sched.sim.measures import Series
-from hpc_sched.sim.report.plot import Panel, Plot, parted
-from hpc_sched.sim.report.policy_runs import PolicyRuns, draw_lines
+from hpc_sched.sim.report.policy_runs import Panel, Plot, PolicyRuns, draw_lines, parted
 
 # Number of means that replace the samples of a measure that jumps from sample to sample.
 _MEANS = 64
@@ -60,8 +59,12 @@ _GANGS = Measure("gangs", "Largest group that fits", "VMs",
 def plot(measure: Measure, policies: Sequence[PolicyRuns]) -> Plot:
     """Return a picture of a measure, without a line for policies that have no sample."""
     key, missing = parted(policies, lambda each: getattr(each.shown.series, measure.name))
-    panels = (_panel(measure, key),) if key else ()
-    return Plot(measure.title, measure.reading, panels, key, missing)
+    return Plot(
+        *(measure.title, measure.reading),
+        panels=(_panel(measure, key),) if key else (),
+        key=key,
+        missing=missing,
+    )
 
 
 def fragmentation(policies: Sequence[PolicyRuns]) -> Plot:
@@ -116,9 +119,8 @@ def _panel(
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
         axes.set_ylim(0, max(measure.top or 0.0, highest * 1.05) or 1.0)
 
-    name, title = measure.name, measure.title
-    if number:
-        name, title = f"{name}-{number}", f"{title}, {level}"
+    name = f"{measure.name}-{number}" if number else measure.name
+    title = f"{measure.title}, {level}" if number else measure.title
     return Panel(drawn(name, f"{title}: a line for each policy over time.", draw), level)
 
 

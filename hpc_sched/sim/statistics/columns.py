@@ -5,10 +5,9 @@ MEANINGS.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import groupby
 
 from hpc_sched.sim.results import Summary
 
@@ -165,8 +164,3 @@ MEANINGS = (
      "core-hours, of the hosts in use; only with prices. Marked as use is: longer runtimes are "
      "paid for too."),
 )  # fmt: skip
-
-
-def headings(columns: Sequence[Column]) -> list[tuple[str, int]]:
-    """Return the headings of groups, and how many columns are below each."""
-    return [(name, len(list(group))) for name, group in groupby(columns, lambda each: each.group)]

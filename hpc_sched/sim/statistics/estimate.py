@@ -29,14 +29,17 @@ class Estimate:
             return None
         # Relative to the first: equal values have exactly their mean, and the width 0.
         apart = np.array([difference(value, values[0]) for value in values])
-        half_width: float | None = 0.0
-        if is_drawn and len(values) < LEAST_SEEDS:
-            half_width = None
-        elif is_drawn:
+        half_width: float | None = None if is_drawn else 0.0
+        if is_drawn and len(values) >= LEAST_SEEDS:
             error = float(apart.std(ddof=1)) / len(values) ** 0.5
             half_width = student_t_quantile(CONFIDENCE, len(values) - 1) * error
-        mean = values[0] + float(apart.mean())
-        return cls(mean, half_width, min(values), max(values), len(values))
+        return cls(
+            mean=values[0] + float(apart.mean()),
+            half_width=half_width,
+            least=min(values),
+            most=max(values),
+            seeds=len(values),
+        )
 
 
 def difference(a: float, b: float) -> float:

@@ -4,6 +4,7 @@ Runs of one seed have the same jobs and the same failures of hosts, so policies 
 by seed: most of what differs from seed to seed is the same for both and drops out.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -24,6 +25,9 @@ class Evidence(StrEnum):
 
 
 _Estimates = Mapping[str, Estimate | None]  # by field of Summary
+
+# The numbers of a run that say which jobs a scope is about; of others those submitted and done.
+_COUNTED = {Scope.SUBMITTED: ("jobs",), Scope.DONE_ON_ONE_ISLAND: ("jobs", "done", "apart")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +96,10 @@ class Comparison:
             mean, found = policy.means[field], policy.differences.get(field)
             if mean is None:
                 return None
-            apart = None if found is None else asdict(found)
-            return asdict(mean) | {"difference": apart, "best": policy.name in self.best[field]}
+            return asdict(mean) | {
+                "difference": None if found is None else asdict(found),
+                "best": policy.name in self.best[field],
+            }
 
         return {
             "evidence": self.evidence,
@@ -109,9 +115,9 @@ class Comparison:
 
 def compare(results: Sequence[Result]) -> Comparison:
     """Return the comparison of the policies of results. O(policies * measures * seeds)."""
-    found: dict[str, dict[int, Summary]] = {}
-    for result in results:
-        found.setdefault(result.summary.policy, {})[result.summary.seed] = result.summary
+    found: defaultdict[str, dict[int, Summary]] = defaultdict(dict)
+    for summary in (result.summary for result in results):
+        found[summary.policy][summary.seed] = summary
     drawn = {name: any(each.drawn for each in runs.values()) for name, runs in found.items()}
     seeds = sorted({seed for name, runs in found.items() if drawn[name] for seed in runs})
     evidence = Evidence.RANGE
@@ -126,10 +132,10 @@ def compare(results: Sequence[Result]) -> Comparison:
     for name, runs in found.items():
         if not drawn[name]:
             runs = dict.fromkeys(seeds, next(iter(runs.values())))
-        policy = ComparedPolicy(name, drawn[name], runs, _means(runs, drawn[name]))
-        if policies:
-            policy = replace(policy, differences=_differences(policy, policies[0]))
-        policies.append(policy)
+        means = {column.field: _mean(column, runs, drawn[name]) for column in COLUMNS}
+        policy = ComparedPolicy(name, drawn[name], runs, means)
+        apart = {c.field: _difference(c, policy, policies[0]) for c in COLUMNS} if policies else {}
+        policies.append(replace(policy, differences=apart))
     # A policy that has done no job is best in nothing: its waits of 0 mean nothing.
     able = [policy for policy in policies if policy.has_done]
     unlike = frozenset(scope for scope in Scope if _is_unlike(scope, able))
@@ -140,33 +146,26 @@ def compare(results: Sequence[Result]) -> Comparison:
     return Comparison(evidence, tuple(seeds), tuple(policies), unlike, best)
 
 
-def _means(runs: Mapping[int, Summary], is_drawn: bool) -> _Estimates:
-    found = {}
-    for column in COLUMNS:
-        values = map(column.value, runs.values())
-        known = [value for value in values if value is not None]
-        found[column.field] = Estimate.of(known, is_drawn=is_drawn)
-    return found
-
-
-def _differences(policy: ComparedPolicy, baseline: ComparedPolicy) -> _Estimates:
-    return {column.field: _difference(column, policy, baseline) for column in COLUMNS}
+def _mean(column: Column, runs: Mapping[int, Summary], is_drawn: bool) -> Estimate | None:
+    values = map(column.value, runs.values())
+    return Estimate.of([value for value in values if value is not None], is_drawn=is_drawn)
 
 
 def _difference(column: Column, one: ComparedPolicy, other: ComparedPolicy) -> Estimate | None:
     """Return one policy's number less the other's, over the seeds for which both have it."""
-    apart = [difference(a, b) for a, b in _pairs(column, one, other)]
-    return Estimate.of(apart, is_drawn=one.drawn or other.drawn)
+    return Estimate.of(
+        [difference(a, b) for a, b in _pairs(column, one, other)],
+        is_drawn=one.drawn or other.drawn,
+    )
 
 
 def _pairs(
     column: Column, one: ComparedPolicy, other: ComparedPolicy
 ) -> Iterator[tuple[float, float]]:
-    for seed, summary in one.runs.items():
-        if seed in other.runs:
-            a, b = column.value(summary), column.value(other.runs[seed])
-            if a is not None and b is not None:
-                yield a, b
+    for seed in [seed for seed in one.runs if seed in other.runs]:
+        a, b = column.value(one.runs[seed]), column.value(other.runs[seed])
+        if a is not None and b is not None:
+            yield a, b
 
 
 def _best(column: Column, policies: Sequence[ComparedPolicy]) -> frozenset[str]:
@@ -184,15 +183,17 @@ def _best(column: Column, policies: Sequence[ComparedPolicy]) -> frozenset[str]:
         return frozenset()
     top = max(compared, key=lambda policy: column.better * means[policy.name])
     others = [policy for policy in compared if not _is_equal(column, top, policy)]
-    for policy in others:
-        apart = _difference(column, top, policy)
-        if apart is None or apart.half_width is None:
-            return frozenset()
-        if column.better * apart.mean <= apart.half_width:
-            return frozenset()
-    if not others:
+    is_best = all(_is_better(column, _difference(column, top, policy)) for policy in others)
+    if not others or not is_best:
         return frozenset()
     return frozenset(means).difference(policy.name for policy in others)
+
+
+def _is_better(column: Column, apart: Estimate | None) -> bool:
+    """True if a difference is a merit, and its interval excludes 0."""
+    if apart is None or apart.half_width is None:
+        return False
+    return column.better * apart.mean > apart.half_width
 
 
 def _is_equal(column: Column, one: ComparedPolicy, other: ComparedPolicy) -> bool:
@@ -203,32 +204,20 @@ def _is_equal(column: Column, one: ComparedPolicy, other: ComparedPolicy) -> boo
 
 def _is_unlike(scope: Scope, policies: Sequence[ComparedPolicy]) -> bool:
     """True if the jobs of a scope differ from policy to policy, seed by seed."""
-    by_seed: dict[int, set[tuple[int, ...]]] = {}
+    by_seed: defaultdict[int, set[tuple[int, ...]]] = defaultdict(set)
     for policy in policies:
         for seed, summary in policy.runs.items():
-            if scope is Scope.OCCUPIED and _occupies_otherwise(summary):
+            if _is_no_merit(scope, summary):
                 return True
-            if scope is Scope.SPENT and _is_unfinished(summary):
-                return True
-            by_seed.setdefault(seed, set()).add(_counts(scope, summary))
+            by_seed[seed].add(
+                tuple(getattr(summary, name) for name in _COUNTED.get(scope, ("jobs", "done")))
+            )
     return any(len(found) > 1 for found in by_seed.values())
 
 
-def _counts(scope: Scope, summary: Summary) -> tuple[int, ...]:
-    match scope:
-        case Scope.SUBMITTED:
-            return (summary.jobs,)
-        case Scope.DONE_ON_ONE_ISLAND:
-            return summary.jobs, summary.done, summary.apart
-    return summary.jobs, summary.done
-
-
-def _occupies_otherwise(summary: Summary) -> bool:
-    """True if the use of a run is not that of its done jobs with their own runtimes."""
-    grown = summary.factor_mean not in (None, 1.0)
-    return bool(grown or summary.restarts) or _is_unfinished(summary)
-
-
-def _is_unfinished(summary: Summary) -> bool:
-    """True if a run has used resources for jobs that were not done."""
-    return bool(summary.killed or summary.failed or summary.left)
+def _is_no_merit(scope: Scope, summary: Summary) -> bool:
+    """True if a run has used resources for jobs that were not done, or for longer runtimes."""
+    is_unfinished = bool(summary.killed or summary.failed or summary.left)
+    if scope is Scope.OCCUPIED:
+        return is_unfinished or summary.restarts > 0 or summary.factor_mean not in (None, 1.0)
+    return scope is Scope.SPENT and is_unfinished
