@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, cast
 import hpc_sched
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output
-from hpc_sched.cli.common.argument_types import add_flag, add_number
+from hpc_sched.cli.common.argument_types import ONE_OR_MORE
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.simulate import arguments, result_table
+from hpc_sched.cli.simulate.arguments import option
 from hpc_sched.cli.simulate.scenario_builder import RequestedRuns, requested_runs
 from hpc_sched.sim import result_files
-from hpc_sched.sim.result_files import Settings
 from hpc_sched.sim.results import Result
 from hpc_sched.sim.scenario import Run, simulate
 from hpc_sched.sim.statistics.policy_comparison import Evidence, compare
@@ -68,20 +68,25 @@ ends the command.
 exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 """
 
+    _interrupted = False
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
         arguments.add_arguments(parser)
         # An option and its help are one paragraph.
         # fmt: off
-        group = parser.add_argument_group("results")
-        group.add_argument("--output", type=Path, metavar="FOLDER",
-            help="write all results into this folder")
-        add_flag(group, "--each-run", "print a row for each run, with any number of seeds")
-        add_flag(group, "--events", "with --output: write a line for every event too")
-        add_number(group, "--jobs", "number of runs at a time, each in its own process", default=1)
-        group.add_argument("--dask", metavar="ADDRESS",
-            help="run on the Dask cluster with this scheduler; its workers need the trace and the "
-            "output folder at the same paths")
+        arguments.add_group(parser, "results", None, (
+            option("--output", "write all results into this folder", type=Path, metavar="FOLDER"),
+            option("--each-run", "print a row for each run, with any number of seeds",
+                action="store_true"),
+            option("--events", "with --output: write a line for every event too",
+                action="store_true"),
+            option("--jobs", "number of runs at a time, each in its own process (default: 1)",
+                type=ONE_OR_MORE, metavar="N", default=1),
+            option("--dask",
+                "run on the Dask cluster with this scheduler; its workers need the trace and the "
+                "output folder at the same paths", metavar="ADDRESS"),
+        ))
         # fmt: on
 
     def check(self, args: argparse.Namespace) -> None:
@@ -93,15 +98,13 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Simulate; return columns and rows."""
-        self._interrupted = False
         requested = requested_runs(parsed_args)
         for note in requested.notes:
             output.say(f"note: {note}")
         folder = parsed_args.output
         if folder is not None:
             result_files.prepare(folder)
-        found = self._results(parsed_args, requested)
-        notes = requested.notes
+        found, notes = self._results(parsed_args, requested), requested.notes
         if self._interrupted:
             self.exit_code = INTERRUPTED
             early = f"interrupted: {len(found)} of {len(requested.runs)} runs have results"
@@ -113,19 +116,17 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         return self._table(parsed_args, found)
 
     def _table(self, args: argparse.Namespace, found: Sequence[Result]) -> Table:
-        comparison = compare(found)
+        comparison, all_columns = compare(found), bool(args.columns)
         self.below = list(result_table.below(comparison))
         of_policies = comparison.evidence is Evidence.INTERVALS and not args.each_run
         if args.formatter == result_table.TABLE and of_policies:
-            return result_table.of_policies(found, comparison, all_columns=bool(args.columns))
-        return result_table.of_runs(
-            found, comparison, args.formatter, all_columns=bool(args.columns)
-        )
+            return result_table.of_policies(found, comparison, all_columns=all_columns)
+        return result_table.of_runs(found, comparison, args.formatter, all_columns=all_columns)
 
-    def _settings(self, requested: RequestedRuns) -> Settings:
+    def _settings(self, requested: RequestedRuns) -> result_files.Settings:
         """Return the settings of the files: those of the scenario, with what ran it."""
         command, version = cast("HPCSchedApp", self.app).command_line, hpc_sched.__version__
-        return Settings(
+        return result_files.Settings(
             about=(
                 ("Command", command),
                 *requested.about,
@@ -168,9 +169,8 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
                             progress=partial(progress, run),
                         )
             else:
-                parallel = sweep.in_parallel(requested.scenario, runs, args.jobs, args.dask)
                 try:
-                    for result in parallel:
+                    for result in sweep.in_parallel(requested.scenario, runs, args.jobs, args.dask):
                         found[Run(result.summary.policy, result.summary.seed)] = result
                         bar.update(jobs)
                 except KeyboardInterrupt:
