@@ -17,7 +17,7 @@ from plan_shapes import fabric_of
 
 from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.installed import POLICIES, QUEUES
-from hpc_sched.sim.jobs.workload import TraceJobs, Workload
+from hpc_sched.sim.jobs.job_sources import TraceJobs, Workload
 from hpc_sched.sim.scenario import Run, Scenario
 from hpc_sched.sim.simulation import Simulation
 

@@ -16,7 +16,7 @@ from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.cluster.fat_tree import FatTree
 from hpc_sched.sim.installed import POLICIES
 from hpc_sched.sim.jobs import distributions
-from hpc_sched.sim.jobs.synthetic import Synthetic
+from hpc_sched.sim.jobs.job_sources import Synthetic
 from hpc_sched.sim.scenario import Run, Scenario, simulate
 from hpc_sched.sim.statistics.columns import IMPORTANT
 from tests.sim_results import lived

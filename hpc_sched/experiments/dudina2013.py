@@ -13,9 +13,14 @@ from dataclasses import dataclass, replace
 
 from hpc_sched.core.classic.listing_1 import group_places
 from hpc_sched.core.plan.problem import Problem
-from hpc_sched.experiments import shared_cluster
 from hpc_sched.experiments.experiment_table import Cell, Setting, Table, Verdict, gain, percent
-from hpc_sched.experiments.shared_cluster import NetworkSetup, PlacementRun, compute_time
+from hpc_sched.experiments.shared_cluster import (
+    NetworkSetup,
+    PlacementRun,
+    compute_time,
+    measured,
+    random_places,
+)
 from hpc_sched.sim.runtime import traffic
 
 RANDOM, BUNCH = "random", "bunch-aware"
@@ -56,18 +61,21 @@ class PlacementTimes:
         """
         chosen = [row for row in rows if row.placement == placement]
         times = [row.time for row in chosen]
-        hop_bytes = statistics.fmean(row.hop_bytes for row in chosen)
-        spread = (max(times) - min(times)) / max(times)
-        return cls(statistics.fmean(times), max(times), spread, hop_bytes)
+        return cls(
+            mean=statistics.fmean(times),
+            maximum=max(times),
+            spread=(max(times) - min(times)) / max(times),
+            hop_bytes=statistics.fmean(row.hop_bytes for row in chosen),
+        )
 
 
 def run(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> tuple[PlacementRun, ...]:
     """Return two rows a run, random placement and bunch-aware placement."""
 
     def place(problem: Problem, draw: random.Random) -> dict[str, Sequence[int]]:
-        return {RANDOM: shared_cluster.random_places(problem, draw), BUNCH: group_places(problem)}
+        return {RANDOM: random_places(problem, draw), BUNCH: group_places(problem)}
 
-    return tuple(shared_cluster.measured(setup, SENT, seed, runs, place))
+    return tuple(measured(setup, SENT, seed, runs, place))
 
 
 def tables(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> tuple[Table]:
@@ -81,21 +89,23 @@ def tables(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> tuple[Tabl
         for share in SHARES:
             shared = replace(varied, share=share)
             computed = compute_time(shared, SENT)
-            found = [replace(row, computation=computed) for row in placed]
-            rows.append(_line("varied", shared, found))
+            rows.append(
+                _line("varied", shared, [replace(row, computation=computed) for row in placed])
+            )
     for talking in TALKING:
         varied = replace(setup, talking=talking)
         rows.append(_line("varied", varied, run(seed, runs, varied)))
-    table = Table(
-        source="Dudina2013, section 4",
-        title="Block Tridiagonal on 16 VMs, random against bunch-aware",
-        columns=COLUMNS,
-        rows=tuple(rows),
-        settings=_settings(setup, runs),
-        verdict=_verdict(simulated),
-        notes=_NOTES,
+    return (
+        Table(
+            source="Dudina2013, section 4",
+            title="Block Tridiagonal on 16 VMs, random against bunch-aware",
+            columns=COLUMNS,
+            rows=tuple(rows),
+            settings=_settings(setup, runs),
+            verdict=_verdict(simulated),
+            notes=_NOTES,
+        ),
     )
-    return (table,)
 
 
 def _line(numbers: str, setup: NetworkSetup, rows: Sequence[PlacementRun]) -> tuple[Cell, ...]:

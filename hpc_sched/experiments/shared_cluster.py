@@ -10,9 +10,8 @@ import numpy as np
 
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.problem import Problem, tie_order
-from hpc_sched.sim.runtime import network as links
 from hpc_sched.sim.runtime import traffic
-from hpc_sched.sim.runtime.network import Flows, together
+from hpc_sched.sim.runtime.network import Flows, fat_tree, makespan, together
 from hpc_sched.topology.model import Topology
 
 OtherJobs = tuple[tuple[int, ...], ...]  # per job, the hosts of its VMs in the order of its ring
@@ -68,9 +67,7 @@ def measured(
     All placements of a run have the same neighbours, which communicate in the same iterations.
     """
     topology = fabric(setup)
-    network = links.fat_tree(
-        topology, host_rate=setup.host_rate, oversubscription=setup.oversubscription
-    )
+    network = fat_tree(topology, host_rate=setup.host_rate, oversubscription=setup.oversubscription)
     computation = compute_time(setup, sent)
     for run in range(1, runs + 1):
         draw = random.Random(f"{seed} {run}")
@@ -80,11 +77,15 @@ def measured(
         noise = [chatter(setup, others, draw) for _ in range(setup.iterations)]
         for name, places in placed.items():
             flows = traffic.flows(sent, places)
-            times = [links.makespan(network, together([flows, heard])) for heard in noise]
+            times = [makespan(network, together([flows, heard])) for heard in noise]
             leaves = len(set(topology.leaf_index[list(places)].tolist()))
             counts = Counter(topology.hosts[place] for place in places)
-            hops = hop_bytes_of_counts(topology=topology, counts=counts)
-            yield PlacementRun(run, name, leaves, hops, computation, statistics.fmean(times))
+            yield PlacementRun(
+                *(run, name, leaves),
+                hop_bytes=hop_bytes_of_counts(topology=topology, counts=counts),
+                computation=computation,
+                communication=statistics.fmean(times),
+            )
 
 
 def compute_time(setup: NetworkSetup, sent: traffic.Traffic) -> float:
@@ -131,8 +132,12 @@ def group_problem(topology: Topology, others: OtherJobs, vms: int, group_id: str
     capacity[[host for job in others for host in job]] = 0
     if capacity.sum() < vms:
         raise ValueError(f"{vms} VMs, but {capacity.sum()} free hosts")
-    tie = tie_order(topology, group_id)
-    return Problem(topology, capacity, members=np.zeros_like(capacity), awaiting=vms, tie=tie)
+    return Problem(
+        *(topology, capacity),
+        members=np.zeros_like(capacity),
+        awaiting=vms,
+        tie=tie_order(topology, group_id),
+    )
 
 
 def random_places(problem: Problem, draw: random.Random) -> list[int]:

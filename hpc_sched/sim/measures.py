@@ -1,17 +1,17 @@
-"""Measures of a running simulation: integrals over time, and samples of the cluster."""
+"""Measures of a running simulation: integrals over time, core-hours, samples of the cluster."""
 
 import math
 from array import array
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.core.cost.usage import Usage
+from hpc_sched.core.extra_spec_names import APP_CLASSES
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
-from hpc_sched.sim.core_hours import CoreHours
 from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 
 # At this number of samples every other one is dropped, and the interval doubles: the samples cover
@@ -22,6 +22,11 @@ FIRST_INTERVAL = 60.0  # s
 # Shorter runtimes count as this one, in s: a wait of a minute is no disaster for a job of one
 # second (Feitelson's bounded slowdown).
 SLOWDOWN_BOUND = 10.0
+
+
+_CLASS = {name: i for i, name in enumerate(APP_CLASSES)}
+_HOSTS, _CORES = len(APP_CLASSES), len(APP_CLASSES) + 1  # behind the classes
+_HOUR = 3600.0  # s
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,55 @@ class Series:
     crossing: list[float]  # jobs with VMs under a leaf and under others, mean over leaves
     gangs: dict[str, list[int]]  # level to the largest group that fits under one of its switches
     leaves: list[list[float]]  # share of each leaf's vcpus in use. Shape (samples, leaves)
+
+
+class CoreHours:
+    """Integrals over time of the vcpus of jobs, and of the hosts in use and their cores.
+
+    All time on a host counts, also that of starts which a failure undid, and of jobs that never
+    ended. O(hosts of the job) per change.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cores = cluster.total[:, VCPUS]
+        # VMs that are no jobs stay: their hosts are in use all the time, whatever jobs do.
+        always = np.zeros(len(self._cores), dtype=np.bool_)
+        always[sorted(cluster.running)] = True
+        if cluster.used is not None:
+            always |= cluster.used.any(axis=1)
+        self._always = int(always.sum()), int(self._cores[always].sum())
+        # A VM there that never goes: no job is the first or the last of these hosts.
+        self._vms = always.astype(np.int64)
+        self._now = np.zeros(len(APP_CLASSES) + 2)  # vcpus per class, hosts, cores
+        self._sums = np.zeros_like(self._now)  # times s
+
+    def advance(self, passed: float) -> None:
+        """Add a time without changes, s."""
+        self._sums += self._now * passed
+
+    def change(self, placed: PlacedJob, sign: int) -> None:
+        """Count a job that starts (sign 1), or leaves its hosts (sign -1)."""
+        job, hosts = placed.job, placed.hosts
+        self._now[_CLASS[job.application.app_class]] += sign * job.vcpus * job.count
+        before = self._vms[hosts]
+        after = before + sign * placed.counts
+        self._vms[hosts] = after
+        changed = hosts[(before == 0) != (after == 0)]
+        self._now[_HOSTS] += sign * len(changed)
+        self._now[_CORES] += sign * int(self._cores[changed].sum())
+
+    def usage(self, span: float) -> Usage:
+        """Return the usage so far.
+
+        :param span: time for which the VMs that are no jobs keep their hosts in use, s
+        """
+        hours = (self._sums / _HOUR).tolist()
+        hosts, cores = (always * span / _HOUR for always in self._always)
+        return Usage(
+            core_hours={name: hours[i] for name, i in _CLASS.items() if hours[i]},
+            host_hours=hours[_HOSTS] + hosts,
+            host_core_hours=hours[_CORES] + cores,
+        )
 
 
 class Measures:
@@ -57,7 +111,8 @@ class Measures:
         self.restarts = 0
         # Numbers of all jobs that were done, in the order of their ends; 8 bytes each.
         self.ends, self.waits, self.slowdowns, self.factors = (array("d") for _ in range(4))
-        gangs: dict[str, list[int]] = {level: [] for level in cluster.topology.levels}
+        topology = cluster.topology
+        gangs: dict[str, list[int]] = {level: [] for level in topology.levels}
         self.series = Series([], [], [], [], [], [], [], gangs, [])
         # Sums over the jobs that were done.
         self.hop_bytes = self.least_hop_bytes = 0.0
@@ -65,7 +120,6 @@ class Measures:
         self.apart = 0  # jobs on several islands, which have no Hop-Byte
         self.leaves = self.least_leaves = 0
         self.most_crossing = 0  # jobs at one leaf at one time
-        topology = cluster.topology
         self._leaf = topology.leaf_index
         self._leaves = np.unique(self._leaf)
         # Leaves in the order of a sample's, as indices of switches.
@@ -133,25 +187,29 @@ class Measures:
         """Take a sample, and return when the next one is due. O(hosts * levels)."""
         used = self._per_leaf - self._sums(state.free[:, VCPUS])
         shares = np.divide(used, self._per_leaf, out=np.zeros_like(used), where=self._per_leaf > 0)
-        series = self.series
-        series.time.append(now)
-        series.vcpus.append(self._share(self._taken[VCPUS], VCPUS))
-        series.memory.append(self._share(self._taken[MEMORY_MB], MEMORY_MB))
-        series.running.append(self._running)
-        series.waiting.append(waiting)
-        series.done.append(self.outcomes[Outcome.DONE])
-        series.crossing.append(self._crossings / len(self._leaves))
         capacity = state.capacity(*self._vm)
-        groups = self.cluster.topology.groups
-        for found, group in zip(series.gangs.values(), groups, strict=True):
-            found.append(int(np.bincount(group, weights=capacity).max()))
-        series.leaves.append([round(share, 4) for share in shares.tolist()])
-        if len(series.time) >= MOST_SAMPLES:
-            lists = (getattr(series, each.name) for each in fields(series) if each.name != "gangs")
-            for samples in (*lists, *series.gangs.values()):
+        found = {
+            "time": now,
+            "vcpus": self._share(self._taken[VCPUS], VCPUS),
+            "memory": self._share(self._taken[MEMORY_MB], MEMORY_MB),
+            "running": self._running,
+            "waiting": waiting,
+            "done": self.outcomes[Outcome.DONE],
+            "crossing": self._crossings / len(self._leaves),
+            "leaves": [round(share, 4) for share in shares.tolist()],
+        }
+        series = [getattr(self.series, name) for name in found] + [*self.series.gangs.values()]
+        largest = (
+            int(np.bincount(group, weights=capacity).max())
+            for group in self.cluster.topology.groups
+        )
+        for samples, value in zip(series, (*found.values(), *largest), strict=True):
+            samples.append(value)
+        if len(self.series.time) >= MOST_SAMPLES:
+            for samples in series:
                 del samples[1::2]
             self._interval *= 2
-        return series.time[-1] + self._interval
+        return self.series.time[-1] + self._interval
 
     @property
     def span(self) -> float:
@@ -162,9 +220,7 @@ class Measures:
     @property
     def utilisation(self) -> tuple[float, float]:
         """Share of vcpus and of memory in use, from the first start to the last end."""
-        if self.span <= 0:
-            return 0.0, 0.0
-        vcpus, memory_mb = (self._used / self.span).tolist()
+        vcpus, memory_mb = self._used / self.span if self.span > 0 else (0.0, 0.0)
         return self._share(vcpus, VCPUS), self._share(memory_mb, MEMORY_MB)
 
     @property

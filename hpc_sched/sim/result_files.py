@@ -12,8 +12,7 @@ from hpc_sched import exceptions, files
 from hpc_sched.sim.results import Result, Summary
 from hpc_sched.sim.statistics.policy_comparison import compare
 
-RUNS, EVERYTHING, REPORT = "runs.csv", "results.json", "report.html"
-FILES = (RUNS, EVERYTHING, REPORT)
+FILES = ("runs.csv", "results.json", "report.html")
 FORMAT = "hpc-sched simulation"
 VERSION = 2  # of the layout of results.json
 
@@ -66,5 +65,5 @@ def write(
     }
     text = json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n"
     page = report.page(results, settings.about, notes)
-    for name, content in ((RUNS, rows.getvalue()), (EVERYTHING, text), (REPORT, page)):
+    for name, content in zip(FILES, (rows.getvalue(), text, page), strict=True):
         files.write_atomically(folder / name, content.encode(), exceptions.SimulationError)

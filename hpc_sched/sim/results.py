@@ -79,17 +79,11 @@ def result_of(
     :param is_drawn: whether another seed may give other numbers
     """
     measures = simulation.measures
-    usage = measures.usage
-    outcomes = measures.outcomes
+    usage, outcomes = measures.usage, measures.outcomes
     vcpu_use, memory_use = measures.utilisation
     switches = measures.cluster.topology.switches
     wait_median, wait_p95 = _quantiles(measures.waits, 0.5, 0.95) or (None, None)
     _, slowdown_p95 = _quantiles(measures.slowdowns, 0.5, 0.95) or (None, None)
-    revenue = per_host_hour = per_host_core_hour = None
-    if prices is not None:
-        revenue = usage.revenue(prices)
-        per_host_hour = usage.revenue_per_host_hour(prices)
-        per_host_core_hour = usage.revenue_per_host_core_hour(prices)
     summary = Summary(
         policy=policy,
         seed=seed,
@@ -119,9 +113,11 @@ def result_of(
         core_hours=usage.all_core_hours,
         host_hours=usage.host_hours,
         host_core_hours=usage.host_core_hours,
-        revenue=revenue,
-        revenue_per_host_hour=per_host_hour,
-        revenue_per_host_core_hour=per_host_core_hour,
+        revenue=None if prices is None else usage.revenue(prices),
+        revenue_per_host_hour=None if prices is None else usage.revenue_per_host_hour(prices),
+        revenue_per_host_core_hour=(
+            None if prices is None else usage.revenue_per_host_core_hour(prices)
+        ),
     )
     return Result(
         summary=summary,
@@ -139,10 +135,7 @@ def _mean(numbers: "array[float]") -> float | None:
 
 def _quantiles(numbers: "array[float]", *shares: float) -> list[float]:
     """Return the quantiles at shares of 1; empty without numbers."""
-    if not numbers:
-        return []
-    found: list[float] = np.quantile(np.frombuffer(numbers), shares).tolist()
-    return found
+    return list(np.quantile(np.frombuffer(numbers), shares).tolist()) if numbers else []
 
 
 def _ratio(value: float, least: float) -> float | None:

@@ -21,16 +21,13 @@ from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
 from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
 from hpc_sched.sim.installed import POLICIES, QUEUES
 from hpc_sched.sim.jobs.job_record import JobRecord
-from hpc_sched.sim.jobs.synthetic import Synthetic
-from hpc_sched.sim.jobs.workload import TraceJobs
+from hpc_sched.sim.jobs.job_sources import Synthetic, TraceJobs
 from hpc_sched.sim.measures import Measures
-from hpc_sched.sim.queues.queue_discipline import QueueOptions
+from hpc_sched.sim.queues.queue_discipline import DEFAULTS, QueueOptions
 from hpc_sched.sim.results import Result, result_of
 from hpc_sched.sim.runtime.runtime_model import RuntimeModel
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.simulation_input import NO_LIMITS, Failure, SimulationInput, drawn_failures
-
-_QUEUE_OPTIONS = QueueOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ class Scenario:
     cluster: Cluster
     source: TraceJobs | Synthetic
     queue: str = "fcfs"  # one of sim.installed.QUEUES
-    queue_options: QueueOptions = _QUEUE_OPTIONS
+    queue_options: QueueOptions = DEFAULTS
     limits: Limits = NO_LIMITS
     interference: InterferenceRules = NO_RULES
     mdobp_classes: frozenset[str] = frozenset(mdobp_classes.DEFAULT)
@@ -63,9 +60,7 @@ class Scenario:
 
         :raises exceptions.SimulationError: for an unknown policy
         """
-        types = None
-        if self.homogeneous != "false":
-            types = ProcessorTypes.of(self.cluster, self.ranking)
+        is_mixed = self.homogeneous == "false"
         return SimulationInput(
             cluster=self.cluster,
             policy=POLICIES.load(policy),
@@ -74,7 +69,7 @@ class Scenario:
             interference=self.interference,
             mdobp_classes=self.mdobp_classes,
             constraints=self.constraints,
-            types=types,
+            types=None if is_mixed else ProcessorTypes.of(self.cluster, self.ranking),
             one_type=self.homogeneous == "true",
             slowdown=None if self.model is None else partial(self.model.factor_of, self.cluster),
             requeue=self.requeue,
@@ -124,8 +119,8 @@ def simulate(
     """
     failures: Iterable[Failure] = ()
     if scenario.mtbf is not None:
-        hosts = np.argsort(scenario.cluster.topology.name_rank).tolist()
-        failures = drawn_failures(hosts, scenario.mtbf, scenario.repair, run.seed)
+        by_name = np.argsort(scenario.cluster.topology.name_rank).tolist()
+        failures = drawn_failures(by_name, scenario.mtbf, scenario.repair, run.seed)
 
     def record(found: JobRecord) -> None:
         if write_row is not None:
@@ -153,8 +148,9 @@ def simulate(
         raise exceptions.SimulationError(
             f"{failure.filename or scenario.folder}: cannot be written: {failure.strerror}"
         ) from failure
-    is_drawn = scenario.draws(run.policy)
-    return result_of(run.policy, run.seed, simulation, scenario.prices, is_drawn=is_drawn)
+    return result_of(
+        *(run.policy, run.seed, simulation, scenario.prices), is_drawn=scenario.draws(run.policy)
+    )
 
 
 def _files(
@@ -166,8 +162,9 @@ def _files(
         return None, None
 
     def opened(name: str) -> IO[str]:
-        path = folder / f"{run.name}-{name}"
-        return stack.enter_context(open(path, "w", newline="", encoding="utf-8"))
+        return stack.enter_context(
+            open(folder / f"{run.name}-{name}", "w", newline="", encoding="utf-8")
+        )
 
     rows = csv.writer(opened("jobs.csv"))
     rows.writerow(field.name for field in fields(JobRecord))

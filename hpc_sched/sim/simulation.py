@@ -63,7 +63,6 @@ class Simulation:
         self._empty = ClusterState(setting.cluster)
         self._more = False  # whether a job is still to be submitted
         self._repairs = 0  # pending repairs of hosts
-        self._sample_due = False
         self._enter_next_job()
         self._enter_next_failure()
         self._enter_sample(0.0)
@@ -92,7 +91,7 @@ class Simulation:
             # What a run does must not depend on when it is sampled.
             if kinds != {EventKind.SAMPLE}:
                 self._discipline(self)
-            if self._sample_due:
+            if EventKind.SAMPLE in kinds:
                 self.state.check()
                 self._enter_sample(self.measures.sample(self.now, self.state, len(self.waiting)))
 
@@ -128,8 +127,9 @@ class Simulation:
             submitted.factor = self.setting.slowdown(self.state, placed)
         submitted.starts += 1
         duration, outcome = self.setting.duration(job, submitted.factor)
-        end = self.now + duration
-        self.engine.enter(end, EventKind.END, lambda: self._end(submitted, placed, outcome))
+        self.engine.enter(
+            self.now + duration, EventKind.END, lambda: self._end(submitted, placed, outcome)
+        )
         self.measures.started(placed)
         self._log_event("start", job.number, placed.text(self.setting.cluster.topology))
         return True
@@ -202,8 +202,9 @@ class Simulation:
         self.state.set_up(host, False)
         if failure.repair is not None:
             self._repairs += 1
-            time = self.now + failure.repair
-            self.engine.enter(time, EventKind.REPAIR, lambda: self._repair(host))
+            self.engine.enter(
+                self.now + failure.repair, EventKind.REPAIR, lambda: self._repair(host)
+            )
 
     def _repair(self, host: int) -> None:
         self._repairs -= 1
@@ -241,8 +242,4 @@ class Simulation:
             self.engine.enter(failure.time, EventKind.FAILURE, lambda: self._fail(failure))
 
     def _enter_sample(self, time: float) -> None:
-        def mark() -> None:
-            self._sample_due = True
-
-        self._sample_due = False
-        self.engine.enter(time, EventKind.SAMPLE, mark)
+        self.engine.enter(time, EventKind.SAMPLE, lambda: None)

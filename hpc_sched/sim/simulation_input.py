@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,8 +62,10 @@ class SimulationInput:
         # Too few resources: the limits on neighbours need not be checked.
         if not self.policy.bounded_by_neighbours or int(room.sum()) < job.count:
             return room
-        apart = self.interference.apart_from(job.application.name)
-        return state.rooms_beside(job.application, self.limits, room, apart)
+        return state.rooms_beside(
+            *(job.application, self.limits, room),
+            apart=self.interference.apart_from(job.application.name),
+        )
 
     def duration(self, job: Job, factor: float) -> tuple[float, Outcome]:
         """Return how long a job runs once it has started, s, and how it ends.
@@ -78,10 +80,9 @@ class SimulationInput:
 
     def request(self, job: Job, capacity: Array, state: ClusterState) -> PlacementRequest:
         """Return the request of a job, the input of a policy."""
-        attraction = None
+        gains: Mapping[str, float] = {}
         if self.policy.bounded_by_neighbours:
             gains = self.interference.gains_of(job.application.name)
-            attraction = state.attractions(job.application, gains)
         group = GroupRequest(
             topology=self.cluster.topology,
             tie=tie_order(self.cluster.topology, str(job.number)),
@@ -95,14 +96,12 @@ class SimulationInput:
                 demand=np.array([job.vcpus, job.memory_mb], dtype=np.float64),
                 free=state.free.astype(np.float64),
                 usable=self.cluster.total.astype(np.float64),
-                attraction=attraction,
+                attraction=state.attractions(job.application, gains),
             ),
             homogeneous="true" if self.one_type else "prefer",
             processors=None if self.types is None else self.types.with_room(capacity),
         )
-        draw = NO_RANDOMNESS
-        if self.policy.draws:
-            draw = random.Random(f"{self.seed} {job.number}")
+        draw = random.Random(f"{self.seed} {job.number}") if self.policy.draws else NO_RANDOMNESS
         return PlacementRequest(group, job.application, draw, self.mdobp_classes)
 
 

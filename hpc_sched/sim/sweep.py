@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import joblib
 
@@ -29,17 +30,16 @@ def in_parallel(
         yield from parallel(joblib.delayed(simulate)(scenario, run) for run in runs)
 
 
-def _client(address: str) -> contextlib.AbstractContextManager[object]:
+def _client(address: str) -> Any:
     try:
         import distributed
     except ImportError as failure:
         raise exceptions.SimulationError(
             "a Dask cluster needs the package distributed: pip install 'hpc-sched[distributed]'"
         ) from failure
-    client: contextlib.AbstractContextManager[object]
     try:
-        client = distributed.Client(address, timeout="10s")
+        return distributed.Client(address, timeout="10s")
     except (OSError, ValueError) as failure:
-        text = f"{address}: no Dask scheduler can be reached there: {failure}"
-        raise exceptions.SimulationError(text) from failure
-    return client
+        raise exceptions.SimulationError(
+            f"{address}: no Dask scheduler can be reached there: {failure}"
+        ) from failure

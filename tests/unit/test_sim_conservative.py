@@ -4,7 +4,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.jobs.workload import TraceJobs
+from hpc_sched.sim.jobs.job_sources import TraceJobs
 from hpc_sched.sim.policies.placement_policy import Policy, refused
 from hpc_sched.sim.queues.conservative import Conservative
 from hpc_sched.sim.queues.in_order import Easy

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.jobs.workload import TraceJobs, Workload
+from hpc_sched.sim.jobs.job_sources import TraceJobs, Workload
 from hpc_sched.sim.queues.in_order import Easy
 from tests import sample_data
 from tests.unit.core_jobs import JOBS, UNBOUNDED, jobs_of, starts_of

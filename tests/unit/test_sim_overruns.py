@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.jobs.synthetic import Synthetic
-from hpc_sched.sim.jobs.workload import TraceJobs
+from hpc_sched.sim.jobs.job_sources import Synthetic, TraceJobs
 from hpc_sched.sim.measures import SLOWDOWN_BOUND
 from hpc_sched.sim.queues.in_order import Easy, Fcfs
 from hpc_sched.sim.results import result_of

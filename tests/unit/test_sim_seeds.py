@@ -14,8 +14,7 @@ from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.installed import POLICIES
 from hpc_sched.sim.jobs import distributions
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.jobs.synthetic import Synthetic
-from hpc_sched.sim.jobs.workload import TraceJobs, Workload
+from hpc_sched.sim.jobs.job_sources import Synthetic, TraceJobs, Workload
 from hpc_sched.sim.policies.placement_policy import Policy
 from hpc_sched.sim.queues.in_order import Fcfs
 from hpc_sched.sim.scenario import Run, Scenario, simulate

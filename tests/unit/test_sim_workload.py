@@ -14,9 +14,8 @@ from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.exceptions import ConfigError
 from hpc_sched.sim.jobs import distributions, swf
 from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.jobs.job_sources import Synthetic, Workload, jobs
 from hpc_sched.sim.jobs.swf import TraceRow
-from hpc_sched.sim.jobs.synthetic import Synthetic
-from hpc_sched.sim.jobs.workload import Workload, jobs
 from tests import sample_data
 
 RECORD = TraceRow(

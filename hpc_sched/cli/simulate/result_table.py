@@ -41,11 +41,10 @@ def of_runs(
     """
     names: Sequence[str] = [field.name for field in fields(Summary)]
     if formatter == TABLE and not all_columns:
-        names = _COST_OF_A_RUN if _has_prices(results) else _OF_A_RUN
-        names = _with_killed(names, results)
+        names = _with_killed(_COST_OF_A_RUN if _has_prices(results) else _OF_A_RUN, results)
     # A mark on one of several runs would say that this run is the best.
-    is_marked = formatter == TABLE and comparison.evidence is Evidence.EXACT
-    marked = _marked(comparison) if is_marked else {}
+    has_marks = formatter == TABLE and comparison.evidence is Evidence.EXACT
+    marked = _marked(comparison) if has_marks else {}
 
     def shown(summary: Summary, name: str) -> Any:
         value = output.cell(getattr(summary, name), formatter)
@@ -56,10 +55,8 @@ def of_runs(
 
 def of_policies(results: Sequence[Result], comparison: Comparison, *, all_columns: bool) -> Table:
     """Return a row for each policy: means with half the width of their confidence intervals."""
-    names: Sequence[str] = _OF_A_POLICY
-    if _has_prices(results):
-        names = (*names, *_COST_OF_A_POLICY)
-    names = _with_killed(names, results)
+    cost = _COST_OF_A_POLICY if _has_prices(results) else ()
+    names = _with_killed((*_OF_A_POLICY, *cost), results)
     if all_columns:
         names = ("policy", "runs", *(column.field for column in COLUMNS))
     marked, rows = _marked(comparison), []
@@ -75,8 +72,7 @@ def of_policies(results: Sequence[Result], comparison: Comparison, *, all_column
 def below(comparison: Comparison) -> Iterator[str]:
     """Yield what the table means; with confidence intervals the differences to the baseline."""
     if comparison.evidence is Evidence.INTERVALS and len(comparison.policies) > 1:
-        name = comparison.policies[0].name
-        yield f"Difference to {name}, seed by seed, in % of its mean:"
+        yield f"Difference to {comparison.policies[0].name}, seed by seed, in % of its mean:"
         header = ["", *(column.field for column in IMPORTANT)]
         rows = [
             [policy.name, *(_percent(comparison.percent(policy, each)) for each in header[1:])]

@@ -6,18 +6,52 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from hpc_sched.cli.simulate import arguments, queue_arguments
+from hpc_sched import exceptions
+from hpc_sched.cli.simulate import arguments
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS
 from hpc_sched.sim.cluster.fat_tree import FatTree
 from hpc_sched.sim.installed import QUEUES
 from hpc_sched.sim.jobs.distributions import ZERO, Distribution, Mix
-from hpc_sched.sim.jobs.synthetic import Synthetic
-from hpc_sched.sim.jobs.workload import Workload
+from hpc_sched.sim.jobs.job_sources import Synthetic, Workload
+from hpc_sched.sim.queues.queue_discipline import Queue, QueueOptions
 from hpc_sched.sim.runtime import runtime_model
 from hpc_sched.sim.scenario import Run, Scenario
 from hpc_sched.topology.plurals import text as counted
 
+# The fields of QueueOptions, and the options of the command that set them.
+_QUEUE_OPTIONS = {"depth": "backfill_depth", "half_life": "fair_share_half_life"}
+
 About = tuple[tuple[str, str], ...]  # heading and description
+
+_OVERRUNS = {
+    "run": "jobs run to their ends, also beyond their walltimes",
+    "kill": "jobs are killed at their walltimes; those without one run to their ends",
+}
+_TRACE_MEMORY = {
+    "none": "no memory",
+    "per-processor": "the trace's memory, that of a processor",
+    "total": "the trace's memory, that of a job",
+}
+
+
+def queue_options(args: argparse.Namespace, queue: Queue) -> QueueOptions:
+    """Return the options of a discipline.
+
+    :raises exceptions.SimulationError: for a half-life that the discipline does not read
+    """
+    found = {
+        field: getattr(args, name)
+        for field, name in _QUEUE_OPTIONS.items()
+        if getattr(args, name) is not None
+    }
+    # The depth goes with any queue, so that a command can be repeated with another one.
+    if "half_life" in found and "half_life" not in queue.options:
+        names = [name for name in QUEUES.names() if "half_life" in QUEUES.load(name).options]
+        raise exceptions.SimulationError(
+            f"--fair-share-half-life does not go with --queue {queue.name}: expected one of "
+            f"{', '.join(names)}"
+        )
+    return QueueOptions(**found)
 
 
 def settings_of(
@@ -42,9 +76,17 @@ def settings_of(
     topology = cluster.topology
     if model is not None:
         names = (runtime_model.HOST, *topology.levels)
-        found["hop_factors"] = dict(zip(names, model.hop_factors, strict=False))
-        found["speeds"], found["interference"] = dict(model.speeds), model.interference
-    found |= queue_arguments.applied(QUEUES.load(scenario.queue), scenario.queue_options)
+        found |= {
+            "hop_factors": dict(zip(names, model.hop_factors, strict=False)),
+            "speeds": dict(model.speeds),
+            "interference": model.interference,
+        }
+    queue = QUEUES.load(scenario.queue)
+    # None for an option that the discipline does not read.
+    found |= {
+        name: getattr(scenario.queue_options, field) if field in queue.options else None
+        for field, name in _QUEUE_OPTIONS.items()
+    }
     found |= {
         "policy": list(dict.fromkeys(run.policy for run in runs)),
         "seeds": sorted({run.seed for run in runs}),
@@ -55,7 +97,7 @@ def settings_of(
         "processor_order": scenario.ranking.order,
         "processor_speeds": scenario.ranking.speeds,
         "generate": fabric,
-        "oversubscription": _oversubscription(fabric),
+        "oversubscription": None if fabric is None else fabric.down_to_up,
         "hosts": len(topology.hosts),
         "leaves": len(topology.leaves),
         "levels": topology.levels,
@@ -85,12 +127,6 @@ def _plain(value: object) -> object:
     return str(value)
 
 
-def _oversubscription(fabric: FatTree | None) -> float | None:
-    if fabric is None or fabric.levels == 1:
-        return None
-    return fabric.down / fabric.up
-
-
 def about(scenario: Scenario, runs: Sequence[Run], fabric: FatTree | None, *texts: str) -> About:
     """Return the settings in words.
 
@@ -104,13 +140,17 @@ def about(scenario: Scenario, runs: Sequence[Run], fabric: FatTree | None, *text
         *((("Drawn", _drawn(source)),) if isinstance(source, Synthetic) else ()),
         ("VMs", _vms(workload)),
         ("Classes", _shares(workload.classes)),
-        ("Cache scores", _scores(workload.scores, limits.alpha, limits.beta)),
+        (
+            "Cache scores",
+            f"{workload.scores.text}; at most {limits.alpha:g} on a host (alpha), "
+            f"{limits.beta:g} with class sync (beta)",
+        ),
         ("Cluster", cluster),
         ("Oversubscription", _links(fabric)),
         ("Constraints", _constraints(scenario)),
         ("Queue", queue),
         ("Runtimes", runtimes),
-        ("Overruns", _overruns(scenario)),
+        ("Overruns", _OVERRUNS[scenario.overruns]),
         ("Failures", _failures(scenario)),
         ("Seeds", _seeds(scenario, runs)),
     ]
@@ -126,50 +166,34 @@ def _shares(mix: Mix) -> str:
 
 
 def _drawn(source: Synthetic) -> str:
-    named = ((name, getattr(source, field)) for name, (field, _help) in arguments.DRAWN.items())
-    return ", ".join(f"{name} {found.text}" for name, found in named)
+    return ", ".join(
+        f"{name} {getattr(source, field).text}" for name, (field, _) in arguments.DRAWN.items()
+    )
 
 
 def _vms(workload: Workload | Synthetic) -> str:
     if isinstance(workload, Workload):
-        memory = {
-            "none": "no memory",
-            "per-processor": "the trace's memory, that of a processor",
-            "total": "the trace's memory, that of a job",
-        }[workload.memory]
-        return f"at most {counted(workload.cores_per_vm, 'core')} each, {memory}"
+        cores = counted(workload.cores_per_vm, "core")
+        return f"at most {cores} each, {_TRACE_MEMORY[workload.memory]}"
     memory = "no memory" if workload.memory_mb == ZERO else "drawn memory"
     return f"{counted(workload.vcpus, 'core')} each, {memory}"
-
-
-def _scores(scores: Distribution, alpha: float, beta: float) -> str:
-    return f"{scores.text}; at most {alpha:g} on a host (alpha), {beta:g} with class sync (beta)"
 
 
 def _links(fabric: FatTree | None) -> str:
     if fabric is None:
         return "unknown: a topology has no numbers of links"
-    if fabric.levels == 1:
+    if fabric.down_to_up is None:
         return "none: one switch"
     return (
-        f"{fabric.down / fabric.up:.3g} : 1, {fabric.down} ports down and {fabric.up} up on each "
+        f"{fabric.down_to_up:.3g} : 1, {fabric.down} ports down and {fabric.up} up on each "
         "switch below the roots"
     )
 
 
 def _constraints(scenario: Scenario) -> str:
-    constraints = scenario.constraints
-    found = []
-    found += [one.of_jobs(value) for one, value in constraints.items()]
+    found = [one.of_jobs(value) for one, value in scenario.constraints.items()]
     types = {"true": "one processor type", "prefer": "one processor type if it holds the job"}
-    found.append(types.get(scenario.homogeneous, "any processor types"))
-    return ", ".join(found)
-
-
-def _overruns(scenario: Scenario) -> str:
-    if scenario.overruns == "kill":
-        return "jobs are killed at their walltimes; those without one run to their ends"
-    return "jobs run to their ends, also beyond their walltimes"
+    return ", ".join([*found, types.get(scenario.homogeneous, "any processor types")])
 
 
 def _failures(scenario: Scenario) -> str:

@@ -1,15 +1,15 @@
 """The scenario and the runs that the arguments of hpc-sched simulate describe."""
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import sources
-from hpc_sched.cli.simulate import queue_arguments, run_settings
+from hpc_sched.cli.simulate import run_settings
 from hpc_sched.cli.simulate.arguments import ALL, DEFAULT_POLICIES, DRAWN, FABRIC, SYNTHETIC_JOBS
 from hpc_sched.cli.simulate.sharing_rules import SharingRules
 from hpc_sched.core.constraints import Constraints, level_of
@@ -17,12 +17,9 @@ from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking
 from hpc_sched.sim.cluster import fat_tree, snapshot_cluster
 from hpc_sched.sim.cluster.cluster import Cluster, host_types, uniform
-from hpc_sched.sim.cluster.fat_tree import FatTree
 from hpc_sched.sim.installed import POLICIES, QUEUES
-from hpc_sched.sim.jobs.synthetic import Synthetic
-from hpc_sched.sim.jobs.workload import TraceJobs, Workload
+from hpc_sched.sim.jobs.job_sources import Synthetic, TraceJobs, Workload
 from hpc_sched.sim.runtime import calibration, runtime_model
-from hpc_sched.sim.runtime.runtime_model import RuntimeModel
 from hpc_sched.sim.scenario import Run, Scenario
 from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.cloud import Cloud
@@ -49,13 +46,12 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
 
     :raises exceptions.HPCSchedError: naming what cannot be read, or what was expected
     """
-    stated = args.policy or DEFAULT_POLICIES
-    each = (POLICIES.names() if name == ALL else [name] for name in stated)
+    each = (POLICIES.names() if n == ALL else [n] for n in args.policy or DEFAULT_POLICIES)
     names = list(dict.fromkeys(chain.from_iterable(each)))
     for name in names:
         POLICIES.load(name)
     queue = QUEUES.load(args.queue)
-    queue_options = queue_arguments.options_of(args, queue)
+    queue_options = run_settings.queue_options(args, queue)
     snapshot = None if args.snapshot is None else snapshot_file.read(args.snapshot)
     cluster, fabric, notes = _cluster(args, snapshot)
     source, jobs, description, more = _jobs(args)
@@ -63,9 +59,10 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     ranking = _ranking(args, snapshot, model)
     sharing = SharingRules.of(args, snapshot)
     if sharing.index.performance:
-        model = replace(model or RuntimeModel(), index=sharing.index)
-    values = {one.name: getattr(args, one.name) for one in CONSTRAINTS if one.simulate_help}
-    constraints = Constraints(**values)
+        model = replace(model or runtime_model.RuntimeModel(), index=sharing.index)
+    constraints = Constraints(
+        **{one.name: getattr(args, one.name) for one in CONSTRAINTS if one.simulate_help}
+    )
     level_of(cluster.topology, constraints.bounds.level)
     alike = ("queue", "homogeneous", "mtbf", "repair", "requeue", "overruns", "until")
     scenario = Scenario(
@@ -86,15 +83,20 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     )
     runs, run_notes = _runs(scenario, names, range(args.seed, args.seed + args.seeds))
     runtimes = "as the trace has them" if model is None else _description(model, cluster)
-    texts = description, fabric, queue.text(queue_options), runtimes
     generated = _generated(args)
-    about = [*run_settings.about(scenario, runs, generated, *texts), *sharing.about]
+    about = [
+        *run_settings.about(
+            *(scenario, runs, generated, description, fabric),
+            *(queue.text(queue_options), runtimes),
+        ),
+        *sharing.about,
+    ]
     if scenario.homogeneous != "false" and ranking != UNRANKED:
         about.append(("Processor types", _ranking_text(ranking)))
-    price_notes: tuple[str, ...] = ()
+    price_notes: Iterable[str] = ()
     if args.price is not None:
         about.append(("Prices of a core-hour", str(args.price)))
-        price_notes = tuple(args.price.notes(name for name, _ in args.classes.shares))
+        price_notes = args.price.notes(name for name, _ in args.classes.shares)
     return RequestedRuns(
         scenario=scenario,
         runs=runs,
@@ -115,11 +117,10 @@ def _runs(
     )
     if len(seeds) < 2 or len(drawing) == len(names):
         return runs, ()
-    if not drawing:
-        return runs, (f"nothing is drawn: one run stands for all {len(seeds)} seeds",)
-    note = (
-        f"only {', '.join(drawing)} draws: one run stands for all {len(seeds)} seeds of the others"
-    )
+    note = f"nothing is drawn: one run stands for all {len(seeds)} seeds"
+    if drawing:
+        only = f"only {', '.join(drawing)} draws"
+        note = f"{only}: one run stands for all {len(seeds)} seeds of the others"
     return runs, (note,)
 
 
@@ -138,19 +139,16 @@ def _cluster(
             notes = (*notes, sources.unknown_hosts(found))
         return cluster, f"{_size(cluster)}, as on {snapshot.taken}", notes
     generated = _generated(args)
-    if generated is None:
-        topology = sources.topology_of(args, args.topology)
-    else:
-        topology = generated.topology()
+    topology = generated.topology() if generated else sources.topology_of(args, args.topology)
     cluster = uniform(topology, *host_types(args.host, "--host"))
     return cluster, _size(cluster), ()
 
 
-def _generated(args: argparse.Namespace) -> FatTree | None:
+def _generated(args: argparse.Namespace) -> fat_tree.FatTree | None:
     """Return the fabric to generate, or None if a topology or a snapshot has it."""
     if args.topology is not None or args.snapshot is not None:
         return None
-    found: FatTree = args.generate or fat_tree.read(FABRIC, "--generate")
+    found: fat_tree.FatTree = args.generate or fat_tree.read(FABRIC, "--generate")
     return found
 
 
@@ -174,8 +172,7 @@ def _jobs(args: argparse.Namespace) -> tuple[TraceJobs | Synthetic, int, str, tu
                 raise exceptions.SimulationError(
                     f"--{name} is for drawn jobs: it does not go with a trace"
                 )
-        options = ("cores_per_vm", "memory", "load", "classes", "scores", "applications")
-        workload = Workload(**{name: getattr(args, name) for name in options})
+        workload = Workload(**{each.name: getattr(args, each.name) for each in fields(Workload)})
         trace = TraceJobs(args.trace, workload, args.limit, tuple(args.partition))
         rows = trace.statistics()
         left_out = tuple(f"left out of {args.trace}: {text}" for text in rows.sentences())
@@ -200,7 +197,7 @@ def _jobs(args: argparse.Namespace) -> tuple[TraceJobs | Synthetic, int, str, tu
 
 def _model(
     args: argparse.Namespace, cluster: Cluster
-) -> tuple[RuntimeModel | None, tuple[str, ...]]:
+) -> tuple[runtime_model.RuntimeModel | None, tuple[str, ...]]:
     """Return the model of runtimes, or None if placements change none, and notes."""
     levels = cluster.topology.levels
     factors: dict[str, Any] = {}
@@ -213,19 +210,21 @@ def _model(
     if args.interference is not None:
         factors["interference"] = args.interference
     if args.calibrate is None:
-        return (RuntimeModel(**factors) if factors else None), ()
+        return (runtime_model.RuntimeModel(**factors) if factors else None), ()
     if factors:
         raise exceptions.SimulationError(
             "--calibrate measures what --hop-factors, --speeds and --interference state: "
             "expected the one or the others"
         )
     found = calibration.read(args.calibrate, levels)
-    error = f"the model of {args.calibrate} is off the measured times by {found.residual:.1f} %"
-    return found.model(levels), (error, *found.notes)
+    return found.model(levels), (
+        f"the model of {args.calibrate} is off the measured times by {found.residual:.1f} %",
+        *found.notes,
+    )
 
 
 def _ranking(
-    args: argparse.Namespace, snapshot: Snapshot | None, model: RuntimeModel | None
+    args: argparse.Namespace, snapshot: Snapshot | None, model: runtime_model.RuntimeModel | None
 ) -> ProcessorRanking:
     """Return the order and speeds of the arguments; those of the snapshot for what they omit."""
     found = UNRANKED if snapshot is None else nova_options.ranking(snapshot)
@@ -237,16 +236,13 @@ def _ranking(
 
 
 def _ranking_text(ranking: ProcessorRanking) -> str:
-    parts = [*ranking.order]
     fastest_first = sorted(ranking.speeds.items(), key=lambda item: (-item[1], item[0]))
-    if fastest_first:
-        parts.append(
-            f"by speed ({', '.join(f'{name} {speed:g}' for name, speed in fastest_first)})"
-        )
-    return ", then ".join([*parts, "by cores per host"])
+    speeds = ", ".join(f"{name} {speed:g}" for name, speed in fastest_first)
+    by_speed = [f"by speed ({speeds})"] if speeds else []
+    return ", then ".join([*ranking.order, *by_speed, "by cores per host"])
 
 
-def _description(model: RuntimeModel, cluster: Cluster) -> str:
+def _description(model: runtime_model.RuntimeModel, cluster: Cluster) -> str:
     names = (runtime_model.HOST, *cluster.topology.levels)
     parts = [f"{name} x {factor:g}" for name, factor in zip(names, model.hop_factors, strict=False)]
     parts += [f"{name} at speed {speed:g}" for name, speed in sorted(model.speeds.items())]

@@ -48,8 +48,8 @@ class SharingRules:
         about = []
         if index.performance:
             number = plurals.text(len(index.applications), "application")
-            less = f"changes below {tolerance:g} place no job"
-            about.append(("Interference index", f"{source}, {number}; {less}"))
+            text = f"{source}, {number}; changes below {tolerance:g} place no job"
+            about.append(("Interference index", text))
         if classes != frozenset(mdobp_classes.DEFAULT):
             about.append(("Classes placed by MDOBP", ", ".join(sorted(classes)) or "none at all"))
         return cls(
@@ -63,8 +63,8 @@ class SharingRules:
 
 
 def _notes(applications: Mix | None, index: InterferenceIndex) -> tuple[str, ...]:
-    drawn = [] if applications is None else [name for name, _ in applications.shares]
-    unknown = [name for name in drawn if name not in index.applications]
+    drawn = () if applications is None else applications.shares
+    unknown = [name for name, _ in drawn if name not in index.applications]
     if not index.performance or not unknown:
         return ()
     return (f"not in the interference index: {', '.join(unknown)}",)

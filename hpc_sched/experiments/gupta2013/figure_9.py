@@ -49,27 +49,22 @@ class Runs:
     def __init__(
         self, rows: Sequence[TraceRow], seeds: Sequence[int], report: Callable[[str], None]
     ) -> None:
-        self._rows, self._seeds, self._report = rows, seeds, report
+        self.seeds = seeds
+        self._rows, self._report = rows, report
         self._known: dict[tuple[TraceRun, int], TraceResult] = {}
 
     def of(self, run: TraceRun) -> list[TraceResult]:
         """Return the result of each seed; of one seed where nothing is drawn."""
-        found = []
-        for seed in self._seeds if run.is_drawn else self._seeds[:1]:
+        seeds = self.seeds if run.is_drawn else self.seeds[:1]
+        for seed in seeds:
             if (run, seed) not in self._known:
                 self._report(f"run {len(self._known) + 1}: {run.name}, {run.queue}")
                 self._known[run, seed] = result(self._rows, run, seed)
-            found.append(self._known[run, seed])
-        return found
+        return [self._known[run, seed] for seed in seeds]
 
     def jobs(self, run: TraceRun) -> float:
         """Return the number of completed jobs, the mean over the seeds."""
         return fmean(each.jobs for each in self.of(run))
-
-    @property
-    def number(self) -> int:
-        """The number of seeds."""
-        return len(self._seeds)
 
 
 def gain_percent(before: float, after: float) -> float:

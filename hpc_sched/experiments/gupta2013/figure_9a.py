@@ -55,8 +55,7 @@ def table(runs: Runs) -> Table:
     def line(
         default: TraceRun, queue: Queue, numbers: str = "simulated", varied: str | None = None
     ) -> tuple[Cell, ...]:
-        [before] = runs.of(default)
-        [after] = runs.of(replace(default, policy=MDOBP, queue=queue, vm_by_vm=False))
+        [before], [after] = runs.of(default), runs.of(_with_mdobp(default, queue))
         return (
             *(numbers, default.memory, varied, default.name, default.queue, queue),
             *(before.jobs, after.jobs, gain_percent(before.jobs, after.jobs)),
@@ -65,25 +64,30 @@ def table(runs: Runs) -> Table:
         )
 
     gain = gain_percent(DEFAULT_DONE, MDOBP_DONE)
-    stated = ("published", NODE, None, LEAST_FREE.name, None, None, DEFAULT_DONE, MDOBP_DONE, gain)
-    found: list[tuple[Cell, ...]] = [(*stated, *[None] * 4)]
+    found: list[tuple[Cell, ...]] = [
+        (
+            *("published", NODE, None, LEAST_FREE.name, None, None),
+            *(DEFAULT_DONE, MDOBP_DONE, gain, *[None] * 4),
+        )
+    ]
     # Defaults, each with MDOBP's queue.
     alike: list[tuple[TraceRun, Queue]] = [(FCFS, "fcfs"), (PASSING, "passing")]
     unlike: list[tuple[TraceRun, Queue]] = [(BLIND, "passing"), (VM_BY_VM, "passing")]
     found += [line(default, queue) for default, queue in alike + unlike]
-    large = ("published", None, "large memory", LEAST_FREE.name, *[None] * 4, 0.0)
-    found.append((*large, *[None] * 4))
+    found.append(
+        ("published", None, "large memory", LEAST_FREE.name, *[None] * 4, 0.0, *[None] * 4)
+    )
     for memory, defaults in ((LARGE, alike + unlike), (LARGER, alike)):
         found += [line(replace(default, memory=memory), queue) for default, queue in defaults]
-    for varied, default in (
+    variations = (
         ("most free PEs", replace(PASSING, policy=MOST_FREE)),
         ("counted after 50 s", replace(PASSING, until=50_000.0)),
         ("counted after 150 s", replace(PASSING, until=150_000.0)),
         ("16 cores a node", replace(PASSING, nodes=64, cores=16)),
         ("100 s of the trace", replace(FCFS, until=100.0)),
         ("the trace's arrivals", replace(FCFS, arrivals="trace")),
-    ):
-        found.append(line(default, default.queue, "varied", varied))
+    )
+    found += [line(default, default.queue, "varied", varied) for varied, default in variations]
     return Table(
         source="Gupta2013, Figure 9a",
         title="jobs completed on 1,024 cores, MDOBP against the default",
@@ -95,10 +99,13 @@ def table(runs: Runs) -> Table:
     )
 
 
+def _with_mdobp(default: TraceRun, queue: Queue) -> TraceRun:
+    return replace(default, policy=MDOBP, queue=queue, vm_by_vm=False)
+
+
 def _verdict(runs: Runs) -> Verdict:
     def gains(default: TraceRun, queue: Queue) -> float:
-        mdobp = replace(default, policy=MDOBP, queue=queue, vm_by_vm=False)
-        return gain_percent(runs.jobs(default), runs.jobs(mdobp))
+        return gain_percent(runs.jobs(default), runs.jobs(_with_mdobp(default, queue)))
 
     known = gain_percent(DEFAULT_DONE, MDOBP_DONE)
     fcfs, passing = gains(FCFS, "fcfs"), gains(PASSING, "passing")

@@ -53,15 +53,16 @@ COLUMNS = (
 def table(runs: Runs) -> Table:
     """Return the jobs completed with MDOBP that keeps cache scores in limits."""
     gain = gain_percent(DEFAULT_DONE, IN_LIMITS_DONE)
-    stated = ("published", None, IN_LIMITS.name, None, 60.0, 10.0, IN_LIMITS_DONE, None)
-    found: list[tuple[Cell, ...]] = [(*stated, None, gain, None, None, None)]
+    found: list[tuple[Cell, ...]] = [
+        (
+            *("published", None, IN_LIMITS.name, None, 60.0, 10.0, IN_LIMITS_DONE, None),
+            *(None, gain, None, None, None),
+        )
+    ]
     for queue in QUEUES:
-        for less in (0.0, *LESS):
-            found.append(_line(runs, TraceRun(MDOBP, queue, less=less)))
-        for beta in BETAS:
-            for less in LESS:
-                limited = TraceRun(IN_LIMITS, queue, beta=beta, less=less)
-                found.append(_line(runs, limited))
+        unlimited = [TraceRun(MDOBP, queue, less=less) for less in (0.0, *LESS)]
+        limited = [TraceRun(IN_LIMITS, queue, beta=b, less=less) for b in BETAS for less in LESS]
+        found += [_line(runs, each) for each in unlimited + limited]
     others: tuple[Classes, ...] = ("sync above 1 VM", "all async")
     found += [_line(runs, replace(_STATED, classes=each), "varied") for each in others]
     return Table(
@@ -71,7 +72,7 @@ def table(runs: Runs) -> Table:
         rows=tuple(found),
         settings=SETTINGS,
         verdict=_verdict(runs),
-        notes=_notes(runs.number),
+        notes=_notes(len(runs.seeds)),
     )
 
 
@@ -83,8 +84,7 @@ def _line(runs: Runs, run: TraceRun, numbers: str = "simulated") -> tuple[Cell, 
     found = runs.of(run)
     jobs = Estimate.of([float(each.jobs) for each in found], is_drawn=run.is_drawn)
     assert jobs is not None
-    width = jobs.half_width
-    unlimited = TraceRun(MDOBP, run.queue, less=run.less)
+    width, unlimited = jobs.half_width, TraceRun(MDOBP, run.queue, less=run.less)
     return (
         *(numbers, run.queue, run.name, run.classes if run.is_drawn else None),
         run.beta if run.is_drawn else None,
@@ -101,18 +101,15 @@ def _line(runs: Runs, run: TraceRun, numbers: str = "simulated") -> tuple[Cell, 
 
 def _verdict(runs: Runs) -> Verdict:
     def mean(run: TraceRun) -> tuple[float, float]:
-        found = runs.of(run)
-        return runs.jobs(run), fmean(each.core_hours for each in found)
+        return runs.jobs(run), fmean(each.core_hours for each in runs.of(run))
 
     jobs, work = mean(_STATED)
     unlimited, work_unlimited = mean(TraceRun(MDOBP, "passing", less=_STATED.less))
     before, slow = runs.jobs(BLIND), runs.jobs(TraceRun(MDOBP, "passing"))
     fcfs, small = runs.jobs(replace(_STATED, queue="fcfs")), runs.jobs(replace(_STATED, beta=40.0))
     known = gain_percent(DEFAULT_DONE, IN_LIMITS_DONE)
-    word: Word = "reproduced"
-    if abs(gain_percent(IN_LIMITS_DONE, jobs)) > NEAR:
-        near = abs(gain_percent(IN_LIMITS_DONE, unlimited)) <= NEAR
-        word = "explained in part" if near else "not reproduced"
+    near = [abs(gain_percent(IN_LIMITS_DONE, each)) <= NEAR for each in (jobs, unlimited)]
+    otherwise: Word = "explained in part" if near[1] else "not reproduced"
     total, of_queue = gain_percent(before, unlimited), gain_percent(before, slow)
     why = (
         f"Beta 60 and -10 % complete {jobs:.0f} jobs where jobs may pass, and {fcfs:.0f} first "
@@ -123,7 +120,7 @@ def _verdict(runs: Runs) -> Verdict:
         f"core-hours by {gain_percent(work_unlimited, work):+g} %: other jobs pass, hardly more "
         f"work. As published, a beta of 40 leaves cores unused and completes fewer: {small:.0f}."
     )
-    return Verdict(word, why)
+    return Verdict("reproduced" if near[0] else otherwise, why)
 
 
 def _notes(seeds: int) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from hpc_sched.core.cost.prices import Prices
 from hpc_sched.core.cost.usage import Usage
-from hpc_sched.experiments.experiment_table import Cell, Setting, Table, Verdict, percent
+from hpc_sched.experiments.experiment_table import Setting, Table, Verdict, percent
 
 # Published prices an hour, EC2 compute units, and GB.
 DEDICATED_PRICE, UNITS, NODE_GB = 2.4, 88, 60.5  # of a Cluster Compute instance
@@ -18,16 +18,11 @@ def table() -> Table:
     # The price of a unit: what an instance with fewer units costs is in proportion.
     unit, small_unit = DEDICATED_PRICE / UNITS, SMALL_PRICE / SMALL_UNITS
     prices = Prices({"extreme": unit, "sync": unit, "async": small_unit})
-    hour = 1.0
+    left, hour = UNITS - SMALL_UNITS, 1.0
     dedicated = Usage({"extreme": UNITS * hour}, hour, UNITS * hour)
-    left = UNITS - SMALL_UNITS
     shared = Usage({"sync": left * hour, "async": SMALL_UNITS * hour}, hour, UNITS * hour)
     before, after = dedicated.revenue(prices), shared.revenue(prices)
     more = percent(after / before - 1)
-    rows: tuple[tuple[Cell, ...], ...] = (
-        ("published", UNITS, DEDICATED_PRICE, None, None, None, SAVING),
-        ("computed", UNITS, round(before, 4), left, SMALL_UNITS, round(after, 4), more),
-    )
     settings = (
         Setting(
             "Cluster Compute", f"{UNITS} units, {NODE_GB} GB, $ {DEDICATED_PRICE:g}/h", "Table I"
@@ -49,7 +44,10 @@ def table() -> Table:
             *("numbers", "units of the host", "revenue, dedicated"),
             *("units of the large VM", "units of the small VM", "revenue, shared", "more, %"),
         ),
-        rows=rows,
+        rows=(
+            ("published", UNITS, DEDICATED_PRICE, None, None, None, SAVING),
+            ("computed", UNITS, round(before, 4), left, SMALL_UNITS, round(after, 4), more),
+        ),
         settings=settings,
         verdict=Verdict("reproduced" if round(more) == SAVING else "not reproduced", why),
     )

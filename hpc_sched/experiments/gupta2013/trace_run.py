@@ -22,12 +22,10 @@ from hpc_sched.experiments.gupta2013.trace_queues import (
 )
 from hpc_sched.sim.cluster.cluster import VCPUS, Cluster, HostType, uniform
 from hpc_sched.sim.cluster.fat_tree import FatTree
-from hpc_sched.sim.jobs import distributions, workload
-from hpc_sched.sim.jobs.distributions import Distribution
+from hpc_sched.sim.jobs import distributions, job_sources
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 from hpc_sched.sim.jobs.swf import TraceRow
-from hpc_sched.sim.jobs.workload import Workload
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.policies import host_order, plugin_policies
 from hpc_sched.sim.policies.placement_policy import Policy
@@ -70,7 +68,7 @@ class TraceRun:
     cores: int = 4  # of a node
     beta: float = math.inf  # for policies that limit cache scores
     less: float = 0.0  # fraction by which all jobs run shorter
-    scores: Distribution = _SCORES  # cache score of a job's VMs
+    scores: distributions.Distribution = _SCORES  # cache score of a job's VMs
     classes: Classes = "all sync"
     arrivals: Literal["at once", "trace"] = "at once"
     until: float = MOMENT
@@ -138,20 +136,24 @@ def result(rows: Sequence[TraceRow], run: TraceRun, seed: int = 1) -> TraceResul
     simulation.run(run.until)
     use = simulation.measures.utilisation[VCPUS]
     simulation.conclude()
-    ends = tuple(end for end, _ in done)
-    return TraceResult(ends, math.fsum(hours for _, hours in done), use)
+    return TraceResult(
+        ends=tuple(end for end, _ in done),
+        core_hours=math.fsum(hours for _, hours in done),
+        use=use,
+    )
 
 
 @cache
 def cluster(nodes: int, cores: int, memory: float) -> Cluster:
     """Return equal nodes under one switch: topology does not matter here."""
-    topology = FatTree(levels=1, radix=nodes).topology()
-    return uniform(topology, HostType(cores, round(memory * _MB)))
+    return uniform(FatTree(levels=1, radix=nodes).topology(), HostType(cores, round(memory * _MB)))
 
 
 def jobs(rows: Sequence[TraceRow], run: TraceRun, seed: int) -> Iterator[Job]:
     """Return the jobs: a VM of one core per processor, with its share of the memory used."""
-    for job in workload.jobs(rows, Workload(memory="total", scores=run.scores), seed):
+    for job in job_sources.jobs(
+        rows, job_sources.Workload(memory="total", scores=run.scores), seed
+    ):
         is_sync = run.classes == "all sync" or (run.classes == "sync above 1 VM" and job.count > 1)
         yield replace(
             job,

@@ -106,8 +106,9 @@ def host_types(texts: Sequence[str], what: str) -> tuple[HostType, dict[str, Hos
 
 
 def _host_type(text: str, what: str) -> HostType:
-    names = ("vcpus", "memory", "processor")
-    stated = named_values.texts(text, what, names, HOST_FORM, str.partition)
+    stated = named_values.texts(
+        text, what, ("vcpus", "memory", "processor"), HOST_FORM, str.partition
+    )
     if "" in stated.values():
         raise named_values.error(what, HOST_FORM, text)
     if "vcpus" not in stated:
@@ -119,8 +120,11 @@ def _host_type(text: str, what: str) -> HostType:
             raise named_values.error(f"{what}: {name}", f"a whole number >= {least}", value)
         return int(value)
 
-    vcpus, memory_mb = number("vcpus", 1, 1), number("memory", 0, DEFAULT_HOST.memory_mb)
-    return HostType(vcpus, memory_mb, stated.get("processor"))
+    return HostType(
+        vcpus=number("vcpus", 1, 1),
+        memory_mb=number("memory", 0, DEFAULT_HOST.memory_mb),
+        processor=stated.get("processor"),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,8 +142,7 @@ class ProcessorTypes:
         if len(set(cluster.processors)) < 2:
             return None
         names = np.array([name or "" for name in cluster.processors])
-        known = sorted(set(names.tolist()) - {""})
-        hosts = {name: names == name for name in known}
+        hosts = {name: names == name for name in sorted(set(names.tolist()) - {""})}
         cores = cluster.total[:, VCPUS] if cluster.cores is None else cluster.cores
         return cls(hosts, cores, ranking, cluster.features)
 

@@ -38,9 +38,13 @@ class PlacedJob:
 
     def text(self, topology: Topology) -> str:
         """Return the hosts with their numbers of VMs, by name: ``n1*4 n2*4``."""
-        names = [topology.hosts[host] for host in self.hosts.tolist()]
-        parts = sorted(zip(names, self.counts.tolist(), strict=True))
+        parts = sorted(self.by_name(topology).items())
         return " ".join(name if count == 1 else f"{name}*{count}" for name, count in parts)
+
+    def by_name(self, topology: Topology) -> dict[str, int]:
+        """Return the number of VMs on each host, by name."""
+        names = (topology.hosts[host] for host in self.hosts.tolist())
+        return dict(zip(names, self.counts.tolist(), strict=True))
 
     @property
     def takes(self) -> Array:
@@ -147,20 +151,20 @@ class ClusterState:
         """Yield the VMs of others on each of a job's hosts: applications and their numbers."""
         for host in placed.hosts.tolist():
             there = [(application, 1) for application in self.cluster.running.get(host, ())]
-            others = self._there[host].items()
-            yield there + [vms for number, vms in others if number != placed.job.number]
+            yield there + [
+                vms for number, vms in self._there[host].items() if number != placed.job.number
+            ]
 
     def take(self, placed: PlacedJob) -> None:
         """Start a job on its hosts.
 
         :raises exceptions.ConservationError: if they have no room for it
         """
-        job, hosts = placed.job, placed.hosts
-        if job.number in self.jobs or int(placed.counts.sum()) != job.count:
+        job, hosts, vms = placed.job, placed.hosts, int(placed.counts.sum())
+        if job.number in self.jobs or vms != job.count:
             runs = " and runs already" if job.number in self.jobs else ""
             raise exceptions.ConservationError(
-                f"job {job.number} of {job.count} VMs was to start "
-                f"{int(placed.counts.sum())} of them{runs}"
+                f"job {job.number} of {job.count} VMs was to start {vms} of them{runs}"
             )
         left = self.free[hosts] - placed.takes
         if (left < 0).any() or not self.up[hosts].all():
@@ -230,5 +234,8 @@ def _beside(
     limits: Limits,
     apart: Collection[str],
 ) -> int:
-    dedicated = cache_interference.dedicated_room(newcomer, there)
-    return min(dedicated, cache_interference.room(newcomer, there, limits, apart), UNBOUNDED)
+    return min(
+        cache_interference.dedicated_room(newcomer, there),
+        cache_interference.room(newcomer, there, limits, apart),
+        UNBOUNDED,
+    )

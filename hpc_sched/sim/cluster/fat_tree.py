@@ -64,6 +64,11 @@ class FatTree:
         return self.radix - self.down
 
     @property
+    def down_to_up(self) -> float | None:
+        """Ports down over ports up of a switch below the roots; None without such a switch."""
+        return None if self.levels == 1 else self.down / self.up
+
+    @property
     def most(self) -> int:
         """Hosts of the whole fabric."""
         return int(self.radix * self.down ** (self.levels - 1))

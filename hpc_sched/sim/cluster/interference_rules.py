@@ -25,8 +25,11 @@ class InterferenceRules:
 
         :param tolerance: ``interference_tolerance`` of the plugin
         """
-        gains = {name: attracting(index, name, tolerance) for name in sorted(index.applications)}
-        return cls(index.bad_company(tolerance), gains, tolerance)
+        return cls(
+            apart=index.bad_company(tolerance),
+            gains={name: attracting(index, name, tolerance) for name in sorted(index.applications)},
+            tolerance=tolerance,
+        )
 
     def apart_from(self, name: str | None) -> frozenset[str]:
         """Return the applications with which one must not share a host."""

@@ -46,8 +46,11 @@ def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
         for column, name in ((VCPUS, kind), (MEMORY_MB, "MEMORY_MB")):
             total[host, column] += math.floor(node.capacity.get(name, 0))
             used[host, column] += math.ceil(node.used.get(name, 0))
-            stocks = [one.inventories[name] for one in node.providers if name in one.inventories]
-            bounds = [min(stock.capacity, stock.max_unit or stock.capacity) for stock in stocks]
+            bounds = [
+                min(stock.capacity, stock.max_unit or stock.capacity)
+                for one in node.providers
+                if (stock := one.inventories.get(name)) is not None
+            ]
             bound = max(bounds, default=math.floor(node.capacity.get(name, 0)))
             most[host, column] = max(int(most[host, column]), min(bound, _MOST))
         processors[host] = processor
@@ -57,16 +60,12 @@ def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
         running.setdefault(host, []).extend(there.get((node.host, node.nodename), {}).values())
         if cloud.takes_vms(node):
             down.discard(host)
-    notes = []
-    if without_vcpus:
-        notes.append(f"{without_vcpus} hosts without vcpus take no VM in the simulation")
-    if divided:
-        notes.append(
-            f"{divided} hosts have vcpus or memory in several resource providers: a VM may take "
-            "parts of several in the simulation"
-        )
-    if down:
-        notes.append(f"{len(down)} hosts of the fabric take no VM: down, disabled or unknown")
+    notes = {
+        f"{without_vcpus} hosts without vcpus take no VM in the simulation": without_vcpus,
+        f"{divided} hosts have vcpus or memory in several resource providers: a VM may take "
+        "parts of several in the simulation": divided,
+        f"{len(down)} hosts of the fabric take no VM: down, disabled or unknown": down,
+    }
     cluster = Cluster(
         topology=topology,
         total=total,
@@ -78,4 +77,4 @@ def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
         running={host: tuple(vms) for host, vms in running.items() if vms},
         down=frozenset(down),
     )
-    return cluster, tuple(notes)
+    return cluster, tuple(note for note, found in notes.items() if found)

@@ -63,12 +63,9 @@ class Distribution:
     @property
     def is_constant(self) -> bool:
         """True if all numbers drawn are equal."""
-        match self.kind:
-            case "lognormal":
-                return self.numbers[1] == 0
-            case "exponential":
-                return False
-        return len(set(self.numbers)) == 1
+        if self.kind == "lognormal":
+            return self.numbers[1] == 0
+        return self.kind != "exponential" and len(set(self.numbers)) == 1
 
     @property
     def text(self) -> str:
@@ -149,8 +146,7 @@ class Mix:
 
     def draw(self, rng: random.Random) -> str:
         """Return the next name."""
-        names, weights = zip(*self.shares, strict=True)
-        return str(rng.choices(names, weights)[0])
+        return str(rng.choices(*zip(*self.shares, strict=True))[0])
 
 
 ALL_SYNC = Mix((("sync", 1.0),))
@@ -172,8 +168,7 @@ def read_applications(text: str, what: str) -> Mix:
     :raises exceptions.ConfigError: stating what was expected
     """
     names = sorted({part.rpartition("=")[0].strip() for part in text.split(",")})
-    wrong = [name for name in names if not extra_spec_names.is_name(name)]
-    if wrong:
+    if not all(map(extra_spec_names.is_name, names)):
         raise named_values.error(what, f"{_APPLICATIONS} with {extra_spec_names.EXPECTED}", text)
     return _mix(text, what, names, _APPLICATIONS)
 
@@ -188,11 +183,3 @@ def _mix(text: str, what: str, names: Sequence[str], form: str) -> Mix:
         total = 1.0
     shares = ((name, stated.get(name, 0.0) / total) for name in names)
     return Mix(tuple((name, share) for name, share in shares if share > 0))
-
-
-def drawn_name(mix: Mix | None, seed: int, number: int) -> str | None:
-    """Return the name of a job's application, or None without a mix.
-
-    Drawn apart from the other values of the job, which are the same with and without a mix.
-    """
-    return None if mix is None else mix.draw(random.Random(f"{seed} {number} application"))

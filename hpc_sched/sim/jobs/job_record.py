@@ -85,9 +85,12 @@ class IdealPlacements:
             computed from it, so they do not depend on the policy. Shape (hosts,)
         :param capacity: VMs of the job that the policy puts there; often the same array
         """
-        bounded = b"" if capacity is room else capacity.clip(max=job.count).tobytes()
-        fits = room.clip(max=job.count).tobytes()
-        key = (job.count, fits, bounded, job.application.app_class)
+        key = (
+            job.count,
+            room.clip(max=job.count).tobytes(),
+            b"" if capacity is room else capacity.clip(max=job.count).tobytes(),
+            job.application.app_class,
+        )
         found = self._known.get(key)
         if found is None:
             answer = self._policy.places(request(capacity))
@@ -117,14 +120,9 @@ class SubmittedJob:
 
     def record(self, outcome: Outcome, topology: Topology, now: float) -> JobRecord:
         """Return the record of the job. O(its hosts * depth)."""
-        job, placed = self.job, self.placed
-        counts: dict[str, int] = {}
-        leaves = 0
-        if placed is not None:
-            hosts = [topology.hosts[host] for host in placed.hosts.tolist()]
-            counts = dict(zip(hosts, placed.counts.tolist(), strict=True))
-            leaves = len(set(topology.leaf_index[placed.hosts].tolist()))
-        refusal = self.ideal.refusal
+        job, placed, refusal = self.job, self.placed, self.ideal.refusal
+        counts = {} if placed is None else placed.by_name(topology)
+        leaves = [] if placed is None else topology.leaf_index[placed.hosts].tolist()
         return JobRecord(
             number=job.number,
             trace_job=job.trace_job,
@@ -140,7 +138,7 @@ class SubmittedJob:
             vcpus=job.vcpus,
             memory_mb=job.memory_mb,
             hosts=len(counts),
-            leaves=leaves,
+            leaves=len(set(leaves)),
             least_leaves=self.ideal.leaves,
             hop_bytes=hop_bytes_of_counts(topology=topology, counts=counts),
             least_hop_bytes=self.ideal.hop_bytes,

@@ -85,10 +85,11 @@ class TraceStatistics:
 
     def sentences(self) -> list[str]:
         """Return a text for each reason, most rows first."""
-        ordered = sorted(self.unusable.items(), key=lambda item: (-item[1], self.first[item[0]]))
         return [
-            f"{plurals.text(rows, 'row')} ({reason}), first on line {self.first[reason]}"
-            for reason, rows in ordered
+            f"{plurals.text(self.unusable[reason], 'row')} ({reason}), first on line {line}"
+            for reason, line in sorted(
+                self.first.items(), key=lambda item: (-self.unusable[item[0]], item[1])
+            )
         ]
 
 
@@ -125,11 +126,9 @@ def read(
             counts.drop(Reason.ORDER, line)
         else:
             counts.usable += 1
-            entry = (found.submit, line, found)
-            if len(held) < HELD:
-                heapq.heappush(held, entry)
-            else:
-                past, _, first = heapq.heappushpop(held, entry)
+            heapq.heappush(held, (found.submit, line, found))
+            if len(held) > HELD:
+                past, _, first = heapq.heappop(held)
                 yield first
             if limit is not None and counts.usable >= limit:
                 break
@@ -138,8 +137,9 @@ def read(
         why = f"expected rows of {FIELDS} numbers, found {reasons}"
         if counts.elsewhere:
             wanted = ", ".join(map(str, sorted(partitions)))
-            others = f"{counts.elsewhere} of other partitions"
-            why = f"expected jobs of partition {wanted}, found {others}"
+            why = (
+                f"expected jobs of partition {wanted}, found {counts.elsewhere} of other partitions"
+            )
         raise exceptions.TraceError(f"{os.fspath(path)}: {why}")
     while held:
         yield heapq.heappop(held)[2]
@@ -167,15 +167,14 @@ def _row(line: int, text: str) -> TraceRow | Reason:
         return Reason.SUBMIT
     if runtime < 0:
         return Reason.RUNTIME
-    if used <= 0:
-        used = processors
-    if used <= 0:
+    allocated = used if used > 0 else processors
+    if allocated <= 0:
         return Reason.PROCESSORS
     return TraceRow(
         line=line,
         submit=submit,
         runtime=runtime,
-        processors=math.ceil(used),
+        processors=math.ceil(allocated),
         requested_time=time if time >= 0 else None,
         memory_kb=_whole(memory if memory >= 0 else requested),
         application=_whole(values[11]),
@@ -208,5 +207,6 @@ def _numbered_lines(path: files.Path) -> Iterator[tuple[int, str]]:
     except (OSError, EOFError, ValueError, zlib.error) as failure:
         why = getattr(failure, "strerror", None) or failure
         where, when = (f":{number}", " after this line") if number else ("", "")
-        text = f"{os.fspath(path)}{where}: cannot be read{when}: {why}"
-        raise exceptions.TraceError(text) from failure
+        raise exceptions.TraceError(
+            f"{os.fspath(path)}{where}: cannot be read{when}: {why}"
+        ) from failure

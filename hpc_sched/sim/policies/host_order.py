@@ -17,8 +17,7 @@ def _least_free(request: PlacementRequest) -> Places | Rejection:
     # order serves the whole group. Equal hosts by name. O(hosts log hosts).
     problem = request.problem
     assert problem.packing is not None
-    processors = problem.packing.free[:, 0]
-    return filled(problem, np.lexsort((problem.topology.name_rank, processors)))
+    return filled(problem, np.lexsort((problem.topology.name_rank, problem.packing.free[:, 0])))
 
 
 def _most_free(request: PlacementRequest) -> Places | Rejection:

@@ -33,8 +33,11 @@ def _place(request: PlacementRequest, *, unconstrained: bool) -> Places | Reject
     named = bounds.level or bounds.preferred
     if named is None and unconstrained:
         return least_free(problem)
-    level = LEAF if named is None else level_of(problem.topology, named)
-    return best_fit(problem, level, required=bounds.level is not None)
+    return best_fit(
+        problem,
+        LEAF if named is None else level_of(problem.topology, named),
+        required=bounds.level is not None,
+    )
 
 
 def best_fit(problem: Problem, level: int, *, required: bool) -> Places | Rejection:
@@ -79,8 +82,7 @@ def fewest(rooms: Array, wanted: int) -> Array:
     left = wanted - (np.cumsum(rooms) - rooms)  # when the domains before are full
     last = int(np.argmax(rooms >= left))
     enough = rooms[last:][rooms[last:] >= left[last]]
-    tightest = last + int(np.argmin(enough))
-    return np.array([*range(last), tightest])
+    return np.array([*range(last), last + int(np.argmin(enough))])
 
 
 def _rooms(topology: Topology, level: int, capacity: Array) -> Array:

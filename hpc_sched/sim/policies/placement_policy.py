@@ -90,8 +90,7 @@ class Policy:
 
 def refused(problem: Problem) -> Rejection:
     """Return the Rejection of a group for which a policy has found no places."""
-    constraints = problem.constraints
-    return rejected(problem, problem.awaiting, constraints.bounds)
+    return rejected(problem, problem.awaiting, problem.constraints.bounds)
 
 
 def filled(problem: Problem, order: Array) -> Places | Rejection:

@@ -6,6 +6,8 @@ the build plan may use other leaves.
 """
 
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -57,13 +59,18 @@ def within_constraints(group: GroupRequest) -> GroupRequest | Rejection:
 def constrained(place: Place) -> Place:
     """Return a rule that applies another one to the hosts that keep the group's constraints."""
 
-    def placed(request: PlacementRequest) -> Places | Rejection:
-        group = within_constraints(replace(request.group, packing=None, pack_hosts=True))
-        if isinstance(group, Rejection):
-            return group
-        return _filtered(place, replace(request, group=group))
+    return partial(_constrained, place, packing=None, pack_hosts=True)
 
-    return placed
+
+def _constrained(place: Place, request: PlacementRequest, **planned: Any) -> Places | Rejection:
+    """Return the places of a rule on the hosts that keep the constraints of the group.
+
+    :param planned: fields of the group that is planned, and placed
+    """
+    group = within_constraints(replace(request.group, **planned))
+    if isinstance(group, Rejection):
+        return group
+    return _filtered(place, replace(request, group=group))
 
 
 def _filtered(place: Place, request: PlacementRequest) -> Places | Rejection:
@@ -120,10 +127,10 @@ def _mdobp(request: PlacementRequest) -> Places | Rejection:
     hosts = np.flatnonzero(problem.capacity)
     if problem.packing is None or int(problem.capacity.sum()) < problem.awaiting:
         return refused(problem)
-    order = problem.topology.name_rank
     return tuple(
         mdobp.places(
-            problem.packing, problem.members, order, problem.capacity, hosts, problem.awaiting
+            *(problem.packing, problem.members, problem.topology.name_rank),
+            *(problem.capacity, hosts, problem.awaiting),
         )
     )
 
@@ -134,10 +141,7 @@ def _loose(place: Place) -> Place:
     def placed(request: PlacementRequest) -> Places | Rejection:
         if not request.group.constraints.bind_place:
             return place(request)
-        group = within_constraints(replace(request.group, pack_hosts=False))
-        if isinstance(group, Rejection):
-            return group
-        return _filtered(place, replace(request, group=group))
+        return _constrained(place, request, pack_hosts=False)
 
     return on_one_type(placed)
 

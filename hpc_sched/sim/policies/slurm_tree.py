@@ -35,9 +35,8 @@ class Leaves:
         switches = topology.switches
         parent = np.array([s if one.parent < 0 else one.parent for s, one in enumerate(switches)])
         level = np.array([one.level for one in switches])
-        order = [one.order for one in switches]
-        leaves = sorted(np.flatnonzero(level == 1).tolist(), key=lambda s: (order[s], s))
-        rows = [np.array(leaves)]
+        leaves = np.flatnonzero(level == 1).tolist()
+        rows = [np.array(sorted(leaves, key=lambda s: (switches[s].order, s)))]
         while (parent[rows[-1]] != rows[-1]).any():
             rows.append(parent[rows[-1]])
         return cls(np.vstack(rows), level)

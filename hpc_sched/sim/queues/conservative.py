@@ -54,9 +54,8 @@ class Conservative:
             due = self._first(simulation)
         self._gains, self._up = state.gains, state.up.copy()
         while due:
-            has_started = self._reserve(due, simulation)
-            # Other jobs have become the first ones of the queue.
-            first = self._first(simulation) if has_started else []
+            # Once one has started, other jobs have become the first ones of the queue.
+            first = self._first(simulation) if self._reserve(due, simulation) else []
             due = [job for job in first if job.number not in self.reserved]
         self._wake_at_next_start(simulation)
 
@@ -70,13 +69,13 @@ class Conservative:
                 profile.remove(kept)
             found = profile.earliest(job, now)
             # A policy that ignores domains may find hosts where no domain has room.
-            may_start = found.start <= now or profile.domains > 1
+            may_start = found.start <= now or profile.releases.domains > 1
             if may_start and simulation.start(job, profile.allows):
                 has_started = True
                 profile = Profile(simulation, self.reserved.values())
                 continue
             if found.start <= now:
-                found = profile.earliest(job, profile.next_end)
+                found = profile.earliest(job, profile.releases.next_end)
             self.reserved[job.number] = found
             profile.add(found)
         return has_started
@@ -92,8 +91,8 @@ class Conservative:
 
     def _wake_at_next_start(self, simulation: Simulation) -> None:
         """Have the simulation call again when the next reservation begins."""
-        starts = (reserved.start for reserved in self.reserved.values())
-        start = min((start for start in starts if start > simulation.now), default=math.inf)
+        starts = (each.start for each in self.reserved.values() if each.start > simulation.now)
+        start = min(starts, default=math.inf)
         if start not in (self._wake_up, math.inf):
             self._wake_up = start
             simulation.wake(start)

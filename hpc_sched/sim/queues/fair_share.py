@@ -36,7 +36,7 @@ class DecayedUsage:
         # What a vcpu that was used all this time counts at its end; expm1 is exact for short ones.
         one = -math.expm1(-decay * passed) / decay
         for user in {*self._usage, *rates}:
-            kept = self._usage.get(user, 0.0) * math.exp(-decay * passed)
+            kept = self.of(user) * math.exp(-decay * passed)
             self._usage[user] = kept + rates.get(user, 0.0) * one
         self._time = time
 
@@ -76,8 +76,9 @@ class FairShare:
             self._vcpus[placed.job.user] += placed.job.count * placed.job.vcpus
 
     def _by_usage(self, simulation: Simulation, most: int) -> Sequence[Job]:
-        waiting = simulation.waiting.values()
-        return heapq.nsmallest(most, waiting, key=lambda job: self._usage.of(job.user))
+        return heapq.nsmallest(
+            most, simulation.waiting.values(), key=lambda job: self._usage.of(job.user)
+        )
 
 
 FAIR_SHARE = Queue(

@@ -10,12 +10,70 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched.core.arrays import Array, Reals
+from hpc_sched.core.capacity import capacities
 from hpc_sched.sim.cluster.cluster_state import PlacedJob
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.queues.releases import Releases
 from hpc_sched.sim.simulation import Simulation
 
 _FULL = np.iinfo(np.int64).max
+
+
+class Releases:
+    """Room of each domain now and after each expected end, counted host by host.
+
+    Domains are those of :meth:`SimulationInput.domains`, ordered by the names of their switches.
+    A job that runs beyond its estimate is expected to end at any moment: now.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        """Count. O(hosts + hosts of running jobs)."""
+        self._state = simulation.state
+        setting = simulation.setting
+        indices, domain = np.unique(setting.domains(), return_inverse=True)
+        names = [setting.cluster.topology.switches[index].name for index in indices.tolist()]
+        self._domain: Array = np.argsort(np.argsort(names))[domain]
+        self.domains = len(names)
+        running = list(simulation.running().values())
+        ends = [max(start + placed.job.estimate, simulation.now) for start, placed in running]
+        self.next_end = min(ends, default=math.inf)  # the first end of a running job, s
+        # Now, and the later ends.
+        self.times: Reals
+        self.times, index = np.unique([simulation.now, *ends], return_inverse=True)
+        # A row for each host of each running job, by host and time: the host, the index of the
+        # time, and what is released there until then. Shapes (rows,), (rows,), (rows, 2).
+        per_job = [placed.hosts for _, placed in running]
+        hosts = np.concatenate([np.zeros(0, dtype=np.int64), *per_job])
+        times = np.repeat(index[1:], [len(each) for each in per_job])
+        order = np.lexsort((times, hosts))
+        self._hosts: Array = hosts[order]
+        self._times: Array = times[order]
+        takes = [placed.takes for _, placed in running]
+        amounts = np.concatenate([np.zeros((0, 2), dtype=np.int64), *takes])[order]
+        self._is_first = np.diff(self._hosts, prepend=-1) != 0
+        first_row = np.maximum.accumulate(np.where(self._is_first, np.arange(len(order)), 0))
+        total = np.cumsum(amounts, axis=0)
+        self._released: Array = total - (total - amounts)[first_row]
+
+    def room(self, size: tuple[int, int], started: PlacedJob | None = None) -> Array:
+        """Return how many VMs of a size fit at each of the times. Shape (times, domains).
+
+        :param size: vcpus and MB of one VM
+        :param started: a job that takes its hosts now and does not end
+        """
+        free = self._state.free
+        if started is not None:
+            free = free.copy()
+            free[started.hosts] -= started.takes
+        accepts = self._state.accepts(*size)
+        now = np.where(accepts, capacities(free, size), 0)
+        later = capacities(free[self._hosts] + self._released, size)
+        later[~accepts[self._hosts]] = 0
+        before = np.roll(later, 1)
+        before[self._is_first] = now[self._hosts[self._is_first]]
+        room = np.zeros((len(self.times), self.domains), dtype=np.int64)
+        np.add.at(room[0], self._domain, now)
+        np.add.at(room, (self._times, self._domain[self._hosts]), later - before)
+        return np.cumsum(room, axis=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +99,7 @@ class Profile:
     def __init__(self, simulation: Simulation, reserved: Iterable[ReservedJob] = ()) -> None:
         """Count. O(hosts + hosts of running jobs + reservations * stretches)."""
         self._now = simulation.now
-        self._releases = Releases(simulation)
+        self.releases = Releases(simulation)
         self._free: dict[tuple[int, int], Array] = {}  # rooms of Releases, by size of VM
         self._jobs: dict[int, ReservedJob] = {}
         # Stretches of time in which nothing changes: the first instant of each, how many of the
@@ -49,23 +107,14 @@ class Profile:
         # (stretches, domains, 2); vcpus and MB.
         kept = list(reserved)
         instants = [(each.start, each.end) for each in kept if each.start < math.inf]
-        times = self._releases.times
+        times = self.releases.times
         self._starts: Reals = np.unique([*times, *chain.from_iterable(instants)])
         self._past: Array = np.searchsorted(times, self._starts, side="right") - 1
-        shape = len(self._starts), self._releases.domains, 2
-        self._reserved: Array = np.zeros(shape, dtype=np.int64)
+        self._reserved: Array = np.zeros(
+            (len(self._starts), self.releases.domains, 2), dtype=np.int64
+        )
         for each in kept:
             self.add(each)
-
-    @property
-    def domains(self) -> int:
-        """The number of domains."""
-        return self._releases.domains
-
-    @property
-    def next_end(self) -> float:
-        """The first expected end of a running job, s, or infinity."""
-        return self._releases.next_end
 
     def add(self, reserved: ReservedJob) -> None:
         """Take the room of a reservation. O(stretches)."""
@@ -110,7 +159,7 @@ class Profile:
             size = _size(reserved.job)
             if size not in before:
                 left = self._room(reserved.job)
-                lost = self._free[size] - self._releases.room(size, placed)
+                lost = self._free[size] - self.releases.room(size, placed)
                 before[size] = left, lost[self._past]
             left, lost = before[size]
             stretches = np.searchsorted(self._starts, (reserved.start, min(reserved.end, end)))
@@ -124,7 +173,7 @@ class Profile:
         """Return the VMs of a job that there is room for. Shape (stretches, domains)."""
         size = _size(job)
         if size not in self._free:
-            self._free[size] = self._releases.room(size)
+            self._free[size] = self.releases.room(size)
         room: Array = self._free[size][self._past]
         taken = np.zeros_like(room)
         for resource, amount in enumerate(size):

@@ -22,7 +22,7 @@ class QueueOptions:
     half_life: float = HALF_LIFE  # s, of the usage that fair share counts
 
 
-_DEFAULTS = QueueOptions()
+DEFAULTS = QueueOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Queue:
     create: Callable[[QueueOptions], Discipline]
     options: tuple[str, ...] = ()  # the fields of QueueOptions that it reads
 
-    def discipline(self, options: QueueOptions = _DEFAULTS) -> Discipline:
+    def discipline(self, options: QueueOptions = DEFAULTS) -> Discipline:
         """Return the discipline of one run."""
         return self.create(options)
 

@@ -70,11 +70,16 @@ def _run(cells: Mapping[str, str], where: str, levels: Sequence[str]) -> Measure
     ):
         if not is_valid:
             found = repr(cells[column][:80]) if cells[column] else "nothing"
-            text = f"{where}: {column}: expected {expected}, found {found}"
-            raise exceptions.CalibrationError(text)
-    if "neighbour_score" not in cells:
-        score = None
-    return Measured(cells["job"], seconds, cells["level"], cells.get("processor"), score)
+            raise exceptions.CalibrationError(
+                f"{where}: {column}: expected {expected}, found {found}"
+            )
+    return Measured(
+        job=cells["job"],
+        seconds=seconds,
+        level=cells["level"],
+        processor=cells.get("processor"),
+        score=score if "neighbour_score" in cells else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +108,7 @@ def read(path: files.Path, levels: Sequence[str]) -> Calibration:
     (line, header), *rows = [*table_file.csv_lines(text, name, error)] or [(0, NEEDED)]
     columns = set(header)
     if not set(NEEDED) <= columns <= {*NEEDED, *OPTIONAL} or len(columns) != len(header):
-        found = ", ".join(header)[:80]
-        raise error(f"{name}:{line}: expected {_HEADER}, found {found!r}")
+        raise error(f"{name}:{line}: expected {_HEADER}, found {', '.join(header)[:80]!r}")
     if not rows:
         raise error(f"{name}: expected {_HEADER}, and rows below it; found no row")
     if len(rows) > MAX_ROWS:
@@ -128,17 +132,15 @@ def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> 
     :param levels: names of all levels, bottom up, with ``host``
     :raises exceptions.CalibrationError: for too many processor types, or a factor out of bounds
     """
-    found = {run.level for run in runs}
-    met = [level for level in levels if level in found]
+    met = sorted({run.level for run in runs}, key=levels.index)
     types = sorted({run.processor for run in runs if run.processor is not None})
     if len(types) > MAX_TYPES:
-        text = f"{source}: expected at most {MAX_TYPES} processor types, found {len(types)}"
-        raise exceptions.CalibrationError(text)
+        raise exceptions.CalibrationError(
+            f"{source}: expected at most {MAX_TYPES} processor types, found {len(types)}"
+        )
     fit = _LogFit(runs, met, types)
-    hops = fit.relative(met, 0)
-    slowness = fit.relative(types, len(met))
+    hops, slowness, slowdown = fit.relative(met, 0), fit.relative(types, len(met)), fit.last()
     fastest = min(slowness.values(), default=0.0)
-    slowdown = fit.last()
     undetermined = [f"level {name}" for name in met if name not in hops]
     undetermined += [f"processor {name}" for name in types if name not in slowness]
     if slowdown is None and any(run.score is not None for run in runs):
@@ -156,9 +158,13 @@ def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> 
         name: _factor(source, f"processor {name}", fastest - slowness.get(name, fastest))
         for name in types
     }
-    interference = _factor(source, "a neighbours' score of 1", slowdown or 0.0)
-    residual = 100 * math.expm1(math.sqrt(squares))
-    return Calibration(hop_factors, speeds, interference, residual, tuple(notes))
+    return Calibration(
+        hop_factors=hop_factors,
+        speeds=speeds,
+        interference=_factor(source, "a neighbours' score of 1", slowdown or 0.0),
+        residual=100 * math.expm1(math.sqrt(squares)),
+        notes=tuple(notes),
+    )
 
 
 class _LogFit:

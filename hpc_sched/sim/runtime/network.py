@@ -76,14 +76,12 @@ def paths(network: Network, flows: Flows) -> Array:
     a, b = topology.groups[:, flows.source], topology.groups[:, flows.target]
     cut = np.flatnonzero(a[-1] != b[-1])
     if len(cut):
-        source, target = (int(end[cut[0]]) for end in (flows.source, flows.target))
+        source, target = (topology.hosts[end[cut[0]]] for end in (flows.source, flows.target))
         raise ValueError(
-            f"no link joins {topology.hosts[source]!r} and {topology.hosts[target]!r}: "
-            "they stand on different islands"
+            f"no link joins {source!r} and {target!r}: they stand on different islands"
         )
     apart = flows.source != flows.target
-    ends = flows.source, hosts + flows.target
-    columns = [np.where(apart, end, none) for end in ends]
+    columns = [np.where(apart, end, none) for end in (flows.source, hosts + flows.target)]
     for level in range(topology.depth - 1):
         parted = a[level] != b[level]
         # A switch of a short branch is in several rows of groups; its last one counts.

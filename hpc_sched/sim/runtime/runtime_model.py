@@ -56,15 +56,12 @@ class RuntimeModel:
     index: InterferenceIndex = NO_INDEX  # the performance of applications with others
 
     def __post_init__(self) -> None:
-        for what, numbers in (
-            ("hop factors", self.hop_factors),
-            ("speeds", self.speeds.values()),
-            ("interference", (self.interference,)),
-        ):
-            wrong = [each for each in numbers if not MIN_FACTOR <= each <= MAX_FACTOR]
-            if wrong:
+        stated = [("hop factors", each) for each in self.hop_factors]
+        stated += [("speeds", each) for each in self.speeds.values()]
+        for what, number in (*stated, ("interference", self.interference)):
+            if not MIN_FACTOR <= number <= MAX_FACTOR:
                 raise exceptions.ConfigError(
-                    f"{what}: expected {MIN_FACTOR:g} to {MAX_FACTOR:g}, found {wrong[0]}"
+                    f"{what}: expected {MIN_FACTOR:g} to {MAX_FACTOR:g}, found {number}"
                 )
 
     def factor(
@@ -107,13 +104,11 @@ class RuntimeModel:
         score = 0.0
         speeds = []
         for there, count in neighbours:
-            speed = None
-            if name is not None and there.name is not None:
-                speed = self.index.performance.get((name, there.name))
-            if speed is None:
-                score += there.score * count
+            pair = name or "", there.name or ""  # no application of the index has no name
+            if pair in self.index.performance:
+                speeds.append(self.index.performance[pair])
             else:
-                speeds.append(speed)
+                score += there.score * count
         return score, min(speeds, default=1.0)
 
     def factor_of(self, cluster: Cluster, state: ClusterState, placed: PlacedJob) -> float:
@@ -156,8 +151,9 @@ def hop_factors(text: str, what: str, levels: Sequence[str]) -> tuple[float, ...
 
     :raises exceptions.ConfigError: for other levels, or factors out of bounds
     """
-    names = (HOST, *levels)
-    stated = named_values.numbers(text, what, names, "LEVEL=FACTOR,...", MIN_FACTOR, MAX_FACTOR)
+    stated = named_values.numbers(
+        text, what, (HOST, *levels), "LEVEL=FACTOR,...", MIN_FACTOR, MAX_FACTOR
+    )
     return filled(stated, levels)
 
 

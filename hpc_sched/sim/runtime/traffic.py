@@ -30,8 +30,8 @@ def torus(rows: int, columns: int, size: float) -> Traffic:
     On a grid two wide both neighbours in a row are one process, which receives twice as much.
     """
     grid = np.arange(rows * columns).reshape(rows, columns)
-    shifts = [np.roll(grid, by, axis) for axis in (0, 1) for by in (1, -1)]
-    return _to_each(rows * columns, [(to.ravel(), size) for to in shifts])
+    shifts = (np.roll(grid, by, axis).ravel() for axis in (0, 1) for by in (1, -1))
+    return _to_each(rows * columns, [(to, size) for to in shifts])
 
 
 def block_tridiagonal(side: int, points: int) -> Traffic:
@@ -49,11 +49,12 @@ def block_tridiagonal(side: int, points: int) -> Traffic:
     """
     grid = np.arange(side * side).reshape(side, side)
     face = (points / side) ** 2 * (side - 1) * DOUBLE
-    sent = []
-    for rows, columns in ((0, 1), (1, 0), (1, -1)):
-        following = np.roll(grid, (-rows, -columns), (0, 1)).ravel()
-        previous = np.roll(grid, (rows, columns), (0, 1)).ravel()
-        sent += [(following, face * (FACE + FORWARD)), (previous, face * (FACE + BACK))]
+    # To the next process of each direction, and to the previous one.
+    sent = [
+        (np.roll(grid, (shift * rows, shift * columns), (0, 1)).ravel(), face * doubles)
+        for rows, columns in ((0, 1), (1, 0), (1, -1))
+        for shift, doubles in ((-1, FACE + FORWARD), (1, FACE + BACK))
+    ]
     return _to_each(side * side, sent)
 
 
