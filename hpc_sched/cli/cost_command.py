@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from hpc_sched.cli.common import nova_conf, output, sources
-from hpc_sched.cli.common.argument_types import add_price
+from hpc_sched.cli.common.argument_types import PRICE
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.snapshot import hosts_in_use
 from hpc_sched.snapshot.hosts_in_use import ALL
@@ -36,19 +36,14 @@ Hints of scheduler requests are not known. Energy, licences, storage and network
 exit codes: 0 shown, 1 failed, 2 wrong usage
 """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        add_price(parser)
-        sources.add_state_arguments(parser)
-        nova_conf.add_arguments(parser)
+    ARGUMENTS = (PRICE, sources.add_state_arguments, nova_conf.add_arguments)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return a row for each class that has a VM, and one for all."""
         cloud = sources.cloud_without_fabric(parsed_args)
         found = hosts_in_use.by_class(cloud)
         prices, every = parsed_args.price, found[ALL]
-        for note in () if prices is None else prices.notes(found.keys() - {ALL}):
-            output.say(f"note: {note}")
+        output.note(*(() if prices is None else prices.notes(found.keys() - {ALL})))
         number, cores = len(hosts_in_use.all_hosts(cloud)), every.hourly.host_core_hours
         self.below = [
             f"Hosts with VMs: {every.hosts} of {number}. "

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from hpc_sched import exceptions, terminal_text, topology
-from hpc_sched.cli.common.argument_types import add_flag
+from hpc_sched.cli.common.argument_types import argument, flag, number
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.cli.common.output import StatusLine
 from hpc_sched.demo import runs
@@ -43,21 +43,25 @@ class Demo(HPCSchedCommand):
 
     EPILOG = "exit codes: 0 done, 1 failed, 2 wrong usage"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        for name, default, what in (
-            ("hosts", HOSTS, "number of hosts"),
-            ("leaves", 4, "number of leaf switches"),
-            ("pods", 2, "number of switches between leaves and root; 1 for none"),
-            ("group-size", GROUP_SIZE, "VMs of the first request; half as many follow"),
-        ):
-            text = f"{what} (default: {default})"
-            parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=text)
-        what = "topology file of the driver yaml, in place of --hosts, --leaves and --pods"
-        parser.add_argument("--topology", type=Path, metavar="FILE", help=what)
-        add_flag(parser, "--json", "print the result as JSON on standard output")
-        what = "show Nova's log on standard error"
-        parser.add_argument("-v", dest="nova_log", action="store_true", help=what)
+    ARGUMENTS = (
+        number("--hosts", "number of hosts", int, default=HOSTS),
+        number("--leaves", "number of leaf switches", int, default=4),
+        number("--pods", "number of switches between leaves and root; 1 for none", int, default=2),
+        number(
+            "--group-size",
+            "VMs of the first request; half as many follow",
+            int,
+            default=GROUP_SIZE,
+        ),
+        argument(
+            "--topology",
+            "topology file of the driver yaml, in place of --hosts, --leaves and --pods",
+            type=Path,
+            metavar="FILE",
+        ),
+        flag("--json", "print the result as JSON on standard output"),
+        argument("-v", "show Nova's log on standard error", dest="nova_log", action="store_true"),
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Run the demo and print its result; return the exit code."""
@@ -128,9 +132,9 @@ def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
     lines += [row(titles[leaf], pictures[leaf]) for leaf in titles]
     lines += ["", " " * label + LEGEND, ""]
     every = (result["steps"] for result in results.values())
-    for number, steps in enumerate(zip(*every, strict=True)):
+    for step_number, steps in enumerate(zip(*every, strict=True)):
         count = max(step["count"] for step in steps)
-        lines.append(f"{'placed' if not number else 'grown'} to {count} VMs")
+        lines.append(f"{'grown' if step_number else 'placed'} to {count} VMs")
         for title, text in (
             ("Hop-Byte cost", lambda step: terminal_text.hop_bytes(step["hop_bytes"])),
             ("least possible", lambda step: terminal_text.hop_bytes(step["least"])),

@@ -3,12 +3,12 @@
 import argparse
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from hpc_sched import decimals, exceptions
 from hpc_sched.cli.common import output
-from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number
+from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, argument, number
 from hpc_sched.cli.common.base_command import TextLister
 from hpc_sched.cli.common.output import StatusLine
 from hpc_sched.experiments import dudina2013, gupta2012
@@ -58,19 +58,20 @@ class Experiment(TextLister):
 
     NAME: str
     RUNS: int  # by default
-    TRACE = ""  # further arguments of the examples
+    FURTHER = ""  # arguments of the examples
     FAILED = "failed"  # meaning of exit code 1
     of_runs: Callable[[int, int], Sequence[Table]]  # of seed and runs, without a trace
 
     def get_epilog(self) -> str:
         """Return the examples and exit codes."""
         runs = 3 * self.RUNS
-        return _EPILOG.format(name=self.NAME, trace=self.TRACE, runs=runs, failed=self.FAILED)
+        return _EPILOG.format(name=self.NAME, trace=self.FURTHER, runs=runs, failed=self.FAILED)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the arguments of all experiments."""
-        add_number(parser, "--seed", "seed of the random numbers", ZERO_OR_MORE, default=1)
-        add_number(parser, "--runs", "number of runs in each setting", default=self.RUNS)
+        """Add the arguments of all experiments, then those of this one."""
+        number("--seed", "seed of the random numbers", ZERO_OR_MORE, default=1)(parser)
+        number("--runs", "number of runs in each setting", default=self.RUNS)(parser)
+        super().add_arguments(parser)
 
     def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
         """Return the tables; report progress on the line."""
@@ -109,20 +110,22 @@ class Gupta2013(Experiment):
     """
 
     NAME, RUNS = "gupta2013", LEAST_SEEDS
-    TRACE = f" --trace {TRACE}.gz"
+    FURTHER = f" --trace {TRACE}.gz"
     FAILED = "the trace cannot be read"
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        super().add_arguments(parser)
-        # An option and its help are one paragraph.
-        # fmt: off
-        parser.add_argument("--trace", metavar="FILE",
-            help=f"{TRACE} of the Parallel Workloads Archive, compressed with gzip or not")
-        parser.add_argument("--curves", metavar="FILE",
-            help="also write the jobs completed over time, the curves of Figure 9 for the first "
-            f"seed, to this file: CSV with the columns {', '.join(trace_run.CURVE_COLUMNS)}")
-        # fmt: on
+    ARGUMENTS = (
+        argument(
+            "--trace",
+            f"{TRACE} of the Parallel Workloads Archive, compressed with gzip or not",
+            metavar="FILE",
+        ),
+        argument(
+            "--curves",
+            "also write the jobs completed over time, the curves of Figure 9 for the first "
+            f"seed, to this file: CSV with the columns {', '.join(trace_run.CURVE_COLUMNS)}",
+            metavar="FILE",
+        ),
+    )
 
     def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
         """Return the two tables and the figures."""
@@ -131,8 +134,12 @@ class Gupta2013(Experiment):
                 f"--trace: expected the file {TRACE}, or {TRACE}.gz, which is at {ARCHIVE}"
             )
         line.show(f"{self.NAME}: Table II")
-        tables = [table_1.table(), table_2.table(args.trace)]
-        tables += [figure_8.table(), figure_8.performance_table()]
+        tables = [
+            table_1.table(),
+            table_2.table(args.trace),
+            figure_8.table(),
+            figure_8.performance_table(),
+        ]
         rows, seed = tuple(swf.read(args.trace, limit=trace_run.JOBS)), args.seed
         runs = Runs(
             rows, range(seed, seed + args.runs), lambda text: line.show(f"{self.NAME}: {text}")
@@ -154,19 +161,20 @@ def table_rows(tables: Sequence[Table]) -> tuple[tuple[str, ...], list[tuple[Cel
 
     One set of columns for all of them; the first is the table, and missing cells are None.
     """
-    found: list[dict[str, Cell]] = []
-    for table in tables:
-        of_table: list[dict[str, Cell]] = []
-        if table.verdict is not None:
-            of_table.append({"verdict": table.verdict.word, "why": table.verdict.why})
-        of_table += [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-        of_table += [
-            dict(zip(SETTING_COLUMNS, _setting_row(each), strict=True)) for each in table.settings
-        ]
-        found += [{"table": table.source, **each} for each in of_table]
+    found = [{"table": table.source, **cells} for table in tables for cells in _cells(table)]
     named = dict.fromkeys(name for table in tables for name in table.columns)
     columns = ("table", "verdict", *named, *SETTING_COLUMNS, "why")
     return columns, [tuple(map(cells.get, columns)) for cells in found]
+
+
+def _cells(table: Table) -> Iterator[dict[str, Cell]]:
+    if table.verdict is not None:
+        yield {"verdict": table.verdict.word, "why": table.verdict.why}
+    for columns, rows in (
+        (table.columns, table.rows),
+        (SETTING_COLUMNS, map(_setting_row, table.settings)),
+    ):
+        yield from (dict(zip(columns, row, strict=True)) for row in rows)
 
 
 def _setting_row(setting: Setting) -> tuple[str, str, str]:
@@ -179,9 +187,7 @@ def _lines(table: Table) -> list[str]:
         text = f"{table.verdict.word.capitalize()}. {table.verdict.why}"
         lines += [*textwrap.wrap(text, WIDTH), ""]
     if table.settings:
-        rows = [SETTING_COLUMNS, *map(_setting_row, table.settings)]
-        rule = ["-" * max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines += [*output.aligned([rows[0], rule, *rows[1:]], []), ""]
+        lines += [*_ruled([SETTING_COLUMNS], [*map(_setting_row, table.settings)]), ""]
     for note in table.notes:
         lines += textwrap.wrap(note, WIDTH, initial_indent="* ", subsequent_indent="  ")
     return lines if lines[-1] else lines[:-1]
@@ -194,16 +200,24 @@ def _result_lines(table: Table) -> list[str]:
         for name, *cells in zip(table.columns, *table.rows, strict=True)
         if any(cell is not None for cell in cells)
     ]
-    is_number = [not any(isinstance(cell, str) for cell in cells) for _, cells in columns]
-    shown = [list(row) for row in zip(*(map(_text, cells) for _, cells in columns), strict=True)]
+    right = [
+        i
+        for i, (_, cells) in enumerate(columns)
+        if not any(isinstance(cell, str) for cell in cells)
+    ]
     # Headings are wider than their cells: one word a line, aligned at the bottom.
-    words = [name for name, _ in columns]
-    height = max(map(len, words))
-    columns_of_words = ([""] * (height - len(each)) + each for each in words)
-    heading = [list(line) for line in zip(*columns_of_words, strict=True)]
-    rule = ["-" * max(map(len, column)) for column in zip(*heading, *shown, strict=True)]
-    right = [i for i, number in enumerate(is_number) if number]
-    return output.aligned([*heading, rule, *shown], right)
+    height = max(len(words) for words, _ in columns)
+    headings = ([""] * (height - len(words)) + words for words, _ in columns)
+    shown = (map(_text, cells) for _, cells in columns)
+    return _ruled([*zip(*headings, strict=True)], [*zip(*shown, strict=True)], right)
+
+
+def _ruled(
+    heading: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], right: Sequence[int] = ()
+) -> list[str]:
+    """Return lines of aligned cells, with a rule below the heading."""
+    rule = ["-" * max(map(len, column)) for column in zip(*heading, *rows, strict=True)]
+    return output.aligned([*heading, rule, *rows], right)
 
 
 def _text(cell: Cell) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from hpc_sched import exceptions, terminal_text
-from hpc_sched.snapshot.model import Group, Hypervisor, Server, Snapshot
+from hpc_sched.snapshot.model import Flavor, Group, Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.room.device_fitting import FittingMaker
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
@@ -65,6 +65,13 @@ class Cloud:
     def group(self, wanted: str) -> Group:
         """Return the server group of a uuid or a name; raises as :func:`find_one` does."""
         return find_one(wanted, "server group", self.snapshot.groups)
+
+    def flavor(self, name: str) -> Flavor:
+        """Return the flavor of a name; SnapshotError, naming similar ones, if there is none."""
+        flavors = {flavor.name: flavor for flavor in self.snapshot.flavors}
+        if name not in flavors:
+            raise exceptions.SnapshotError(f"there is no flavor {name!r}{similar(name, flavors)}")
+        return flavors[name]
 
     def members_of(self, group: Group) -> tuple[Server, ...]:
         """Return the existing VMs of a group, sorted by name, then uuid."""

@@ -1,8 +1,9 @@
-"""Types of command-line arguments, and options with numbers."""
+"""Arguments of commands as values, and the types of what is given for them."""
 
 import argparse
+import operator
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hpc_sched import decimals
 from hpc_sched.core.constraints.extra_spec import number_up_to
@@ -11,17 +12,19 @@ from hpc_sched.core.cost import prices
 _MAX_DIGITS = 9
 _Value = TypeVar("_Value")
 
+Argument = Callable[[argparse._ActionsContainer], object]  # adds itself to a parser or group
+
 
 def _number(
     expected: str, read: Callable[[str], _Value | None], is_valid: Callable[[_Value], bool]
 ) -> Callable[[str], _Value]:
-    def number(text: str) -> _Value:
+    def typed(text: str) -> _Value:
         found = read(text)
         if found is None or not is_valid(found):
             raise argparse.ArgumentTypeError(f"expected {expected}, found {text!r}")
         return found
 
-    return number
+    return typed
 
 
 def _whole(text: str) -> int | None:
@@ -41,22 +44,52 @@ def from_one_to(most: int) -> Callable[[str], int]:
     return _number(number_up_to(most), _whole, lambda number: 1 <= number <= most)
 
 
-def add_flag(group: argparse._ActionsContainer, name: str, what: str) -> None:
-    """Add an option without a value."""
-    group.add_argument(name, action="store_true", help=what)
+def argument(name: str, what: str, **settings: Any) -> Argument:
+    """Return an argument with a help text; ``settings`` are those of argparse."""
+    return operator.methodcaller("add_argument", name, help=what, **settings)
 
 
-def add_number(
-    group: argparse._ActionsContainer,
+def repeated(name: str, what: str, **settings: Any) -> Argument:
+    """Return an option that may be given several times; without it the list is empty."""
+    return argument(name, what, action="append", default=[], **settings)
+
+
+def flag(name: str, what: str) -> Argument:
+    """Return an option without a value."""
+    return argument(name, what, action="store_true")
+
+
+def exclusive(*arguments: Argument) -> Argument:
+    """Return arguments of which one at most may be given."""
+
+    def add(parser: argparse._ActionsContainer) -> None:
+        group = parser.add_mutually_exclusive_group()
+        for one in arguments:
+            one(group)
+
+    return add
+
+
+def number(
     name: str,
     what: str,
     type_: Callable[[str], float] = ONE_OR_MORE,
     metavar: str = "N",
     default: float | None = None,
-) -> None:
-    """Add an option with a number; its default is added to ``what``, the help text."""
+) -> Argument:
+    """Return an option with a number; its default is added to ``what``, the help text."""
     shown = "" if default is None else f" (default: {default:g})"
-    group.add_argument(name, type=type_, metavar=metavar, default=default, help=what + shown)
+    return argument(name, what + shown, type=type_, metavar=metavar, default=default)
+
+
+def add_flag(group: argparse._ActionsContainer, name: str, what: str) -> None:
+    """Add an option without a value."""
+    flag(name, what)(group)
+
+
+def add_number(group: argparse._ActionsContainer, *settings: Any, **named: Any) -> None:
+    """Add an option with a number; see :func:`number`."""
+    number(*settings, **named)(group)
 
 
 def parsed_by(read: Callable[[str], _Value], prefix: str = "") -> Callable[[str], _Value]:
@@ -71,13 +104,16 @@ def parsed_by(read: Callable[[str], _Value], prefix: str = "") -> Callable[[str]
     return typed
 
 
+PRICE = argument(
+    "--price",
+    "price of a core-hour, which is one vcpu of a VM for an hour, in any currency: a "
+    "number, or one per application class, as in sync=0.03,async=0.07; 0.05,sync=0.03 has "
+    "one for the other classes too (default: no revenue)",
+    type=parsed_by(lambda text: prices.read(text, "--price"), prefix="--price: "),
+    metavar="PRICES",
+)
+
+
 def add_price(group: argparse._ActionsContainer) -> None:
     """Add ``--price``, the prices of core-hours."""
-    group.add_argument(
-        "--price",
-        type=parsed_by(lambda text: prices.read(text, "--price"), prefix="--price: "),
-        metavar="PRICES",
-        help="price of a core-hour, which is one vcpu of a VM for an hour, in any currency: a "
-        "number, or one per application class, as in sync=0.03,async=0.07; 0.05,sync=0.03 has "
-        "one for the other classes too (default: no revenue)",
-    )
+    PRICE(group)

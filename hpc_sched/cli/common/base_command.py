@@ -12,6 +12,7 @@ from cliff.lister import Lister
 from stevedore.extension import Extension, ExtensionManager
 
 from hpc_sched import exceptions, terminal_text
+from hpc_sched.cli.common.argument_types import Argument
 from hpc_sched.snapshot.source.connection import Connect
 
 TEXT = "text"
@@ -23,6 +24,7 @@ class HPCSchedCommand(Command):
     """A command with an epilog that keeps its lines."""
 
     EPILOG: str  # examples and exit codes
+    ARGUMENTS: Sequence[Argument] = ()
     exit_code = 0
     failed_code = 1  # exit code after an error
     # Connects to the cloud in place of an option that names it.
@@ -43,9 +45,17 @@ class HPCSchedCommand(Command):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
+        for add in self.ARGUMENTS:
+            add(parser)
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse, with exit code 2, arguments that exclude each other."""
+
+    def refuse(self, *faults: tuple[object, str]) -> None:
+        """End with exit code 2 and the text of the first fault that is there, if any is."""
+        for is_there, text in faults:
+            if is_there:
+                self.parser.error(text)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command and return its exit code."""

@@ -19,8 +19,12 @@ from hpc_sched.configuration.option_value import value_of
 from hpc_sched.core.sharing import interference_file
 from hpc_sched.snapshot.model import Snapshot
 
-# The option's name before Nova 15, which still counts.
-_ALIAS_BEFORE = [cfg.DeprecatedOpt("pci_alias", group="DEFAULT")]
+_ALIAS = cfg.MultiStrOpt(
+    "alias",
+    default=[],
+    # Its name before Nova 15, which still counts.
+    deprecated_opts=[cfg.DeprecatedOpt("pci_alias", group="DEFAULT")],
+)
 
 
 def add_arguments(parser: argparse._ActionsContainer) -> None:
@@ -44,8 +48,7 @@ def is_named(args: argparse.Namespace) -> bool:
 
 def read(args: argparse.Namespace, instead: str) -> cfg.ConfigOpts:
     """Return the options of nova.conf; without one ConfigError says what to name ``instead``."""
-    found = read_if_any(args)
-    if found is None:
+    if (found := read_if_any(args)) is None:
         raise exceptions.ConfigError(
             f"there is no nova.conf where Nova's services look ({config_files.PLACES}): name "
             f"{instead}, or a copy of the scheduler's nova.conf with --config-file or --config-dir"
@@ -72,11 +75,10 @@ def _names_for_values() -> list[cfg.Opt]:
     Made here to do without Nova. An option that is not set has Nova's default.
     """
     nova = importlib.util.find_spec("nova")  # is not imported
-    modules = sysconfig.get_path("purelib")
-    if nova is not None and nova.origin is not None:
-        modules = str(Path(nova.origin).parents[1])
+    origin = None if nova is None else nova.origin
+    modules = Path(origin).parents[1] if origin else sysconfig.get_path("purelib")
     return [
-        cfg.StrOpt("pybasedir", default=modules),
+        cfg.StrOpt("pybasedir", default=str(modules)),
         cfg.StrOpt("bindir", default=os.path.join(sys.prefix, "local", "bin")),
         cfg.StrOpt("state_path", default="$pybasedir"),
         cfg.StrOpt("log_dir", deprecated_name="logdir"),
@@ -101,8 +103,7 @@ def with_options(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
         ],
         group="filter_scheduler",
     )
-    alias = cfg.MultiStrOpt("alias", default=[], deprecated_opts=_ALIAS_BEFORE)
-    options.register_opts([alias], group="pci")
+    options.register_opts([_ALIAS], group="pci")
     value = functools.partial(value_of, options)
     section = {opt.dest: value(opt.dest) for opt in conf.OPTS}
     interference: dict[str, dict[str, float]] = {}
@@ -112,7 +113,7 @@ def with_options(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
             for (one, other), speed in sorted(index.performance.items()):
                 interference.setdefault(one, {})[other] = speed
         except exceptions.InterferenceError as error:
-            output.say(f"note: the interference index is left out: {error}")
+            output.note(f"the interference index is left out: {error}")
     return replace(
         snapshot,
         options=section,

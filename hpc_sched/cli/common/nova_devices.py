@@ -26,13 +26,12 @@ def fitting_of(flavor: Flavor, snapshot: Snapshot) -> DeviceFitting | None:
     specs = dict(flavor.extra_specs)
     if snapshot.pci_aliases is None:
         specs.pop(pci_aliases.EXTRA_SPEC, None)
-    number = len(pci_aliases.requested(flavor))
     found: DeviceFitting | None = nova.fitting_of(
         flavor.vcpus,
         flavor.memory_mb,
         specs,
         aliases=snapshot.pci_aliases or (),
-        request_ids=[pci_aliases.request_id(i) for i in range(number)],
+        request_ids=[pci_aliases.request_id(i) for i in range(len(pci_aliases.requested(flavor)))],
         pci_in_placement=snapshot.pci_in_placement,
     )
     return found
@@ -54,12 +53,11 @@ def with_devices(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
         found, problems = {}, [masking.masked(str(failure))]
     except Exception as failure:  # of a database driver; the rest of the snapshot holds
         found, problems = {}, [masking.first_line(failure)]
-    for problem in problems:
-        output.say(f"note: NUMA cells and PCI devices cannot be read: {problem}")
-    nodes = [
+    output.note(*(f"NUMA cells and PCI devices cannot be read: {one}" for one in problems))
+    nodes = (
         replace(node, devices=found.get((node.host, node.nodename)))
         for node in snapshot.hypervisors
-    ]
+    )
     return replace(snapshot, hypervisors=tuple(nodes))
 
 

@@ -80,6 +80,12 @@ def say(text: str) -> None:
     print(terminal_text.text_of(text), file=sys.stderr)
 
 
+def note(*texts: str) -> None:
+    """Write each text as a note to standard error."""
+    for text in texts:
+        say(f"note: {text}")
+
+
 class StatusLine:
     """One line of a terminal that each text overwrites; elsewhere every text is a line.
 

@@ -9,6 +9,7 @@ from oslo_config import cfg
 
 from hpc_sched import exceptions, files
 from hpc_sched.cli.common import nova_conf, nova_devices, output
+from hpc_sched.cli.common.argument_types import Argument, argument, exclusive
 from hpc_sched.configuration import topology_options
 from hpc_sched.snapshot import host_usage
 from hpc_sched.snapshot.cloud import Cloud
@@ -45,48 +46,6 @@ _OPTIONS = (
 )
 
 
-def add_topology_arguments(parser: argparse.ArgumentParser, source: str = "SOURCE") -> None:
-    """Add the arguments that say how a source is read.
-
-    :param source: what an error calls the argument that names the source
-    """
-    parser.set_defaults(source_argument=source)
-    group = parser.add_argument_group("topology")
-    nova_conf.add_arguments(group)
-    group.add_argument(
-        "--name-map",
-        metavar="FILE",
-        help="names that hosts have in Nova (default: topology_name_map of nova.conf, where the "
-        "topology comes from there)",
-    )
-    group.add_argument(
-        "--host-pattern",
-        metavar="REGEX",
-        help="host name in the description of an InfiniBand port (default: "
-        "topology_host_pattern, likewise)",
-    )
-    what = "tree of Slurm's topology.yaml (default: topology_name, likewise)"
-    group.add_argument("--topology-name", dest="tree", metavar="NAME", help=what)
-    for name, what in (
-        ("port", "ports that count, for lldp and ironic"),
-        ("switch", "switches that count, by name or id, for lldp and ironic"),
-    ):
-        help_ = f"{what} (default: topology_{name}_pattern, likewise)"
-        group.add_argument(f"--{name}-pattern", metavar="REGEX", help=help_)
-    for name, what in (
-        ("aggregate", "metadata of host aggregates that names the switches of a level"),
-        ("node", "label, trait or property of nodes that does, for kubernetes and ironic"),
-    ):
-        group.add_argument(
-            f"--{name}-key",
-            metavar="LEVEL=KEY",
-            action="append",
-            type=_level_and_key,
-            help=f"{what}; once for each level, lowest first (default: topology_{name}_key, "
-            "likewise)",
-        )
-
-
 def _level_and_key(text: str) -> tuple[str, str]:
     level, _, key = text.partition("=")
     if not level or not key:
@@ -94,9 +53,81 @@ def _level_and_key(text: str) -> tuple[str, str]:
     return level, key
 
 
-def fabric_of(args: argparse.Namespace, source: str | None, snapshot: Snapshot) -> Topology:
+# Where the state of a cloud comes from.
+_STATE = (
+    argument(
+        "--cloud",
+        "cloud in clouds.yaml (default: OS_CLOUD, or the OS_* variables)",
+        metavar="NAME",
+    ),
+    argument(
+        "--snapshot",
+        "read a file of hpc-sched snapshot save in place of the cloud",
+        metavar="FILE",
+    ),
+)
+# How a source is read.
+_READING: tuple[Argument, ...] = (
+    nova_conf.add_arguments,
+    argument(
+        "--name-map",
+        "names that hosts have in Nova (default: topology_name_map of nova.conf, where the "
+        "topology comes from there)",
+        metavar="FILE",
+    ),
+    argument(
+        "--host-pattern",
+        "host name in the description of an InfiniBand port (default: "
+        "topology_host_pattern, likewise)",
+        metavar="REGEX",
+    ),
+    argument(
+        "--topology-name",
+        "tree of Slurm's topology.yaml (default: topology_name, likewise)",
+        dest="tree",
+        metavar="NAME",
+    ),
+    *(
+        argument(
+            f"--{name}-pattern",
+            f"{what} (default: topology_{name}_pattern, likewise)",
+            metavar="REGEX",
+        )
+        for name, what in (
+            ("port", "ports that count, for lldp and ironic"),
+            ("switch", "switches that count, by name or id, for lldp and ironic"),
+        )
+    ),
+    *(
+        argument(
+            f"--{name}-key",
+            f"{what}; once for each level, lowest first (default: topology_{name}_key, likewise)",
+            metavar="LEVEL=KEY",
+            action="append",
+            type=_level_and_key,
+        )
+        for name, what in (
+            ("aggregate", "metadata of host aggregates that names the switches of a level"),
+            ("node", "label, trait or property of nodes that does, for kubernetes and ironic"),
+        )
+    ),
+)
+
+
+def add_topology_arguments(parser: argparse._ActionsContainer, source: str = "SOURCE") -> None:
+    """Add the arguments that say how a source is read.
+
+    :param source: what an error calls the argument that names the source
+    """
+    parser.set_defaults(source_argument=source)
+    group = parser.add_argument_group("topology")
+    for add in _READING:
+        add(group)
+
+
+def fabric_of(args: argparse.Namespace, source: str | None, snapshot: Snapshot | None) -> Topology:
     """Return the topology of a source, else the snapshot, else nova.conf; see ``topology_of``."""
-    if source is not None or snapshot.topology is None:
+    if source is not None or snapshot is None or snapshot.topology is None:
         return topology_of(args, source, snapshot)
     name = f"{args.snapshot or 'snapshot'}: topology"
     parsed: Topology = YamlFileDriver(path=name).parse(Text(snapshot.topology.encode(), name))
@@ -156,25 +187,21 @@ def is_standard_input(source: str | None) -> bool:
     return path == "-" and named != AGGREGATES
 
 
-def add_state_arguments(parser: argparse.ArgumentParser) -> None:
+def add_state_arguments(parser: argparse._ActionsContainer) -> None:
     """Add the arguments that name the cloud."""
-    group = parser.add_argument_group("cloud").add_mutually_exclusive_group()
     # A command may come with its connection, see HPCSchedCommand.cloud.
-    if parser.get_default("cloud") is None:
-        what = "cloud in clouds.yaml (default: OS_CLOUD, or the OS_* variables)"
-        group.add_argument("--cloud", metavar="NAME", help=what)
-    what = "read a file of hpc-sched snapshot save in place of the cloud"
-    group.add_argument("--snapshot", metavar="FILE", help=what)
+    has_cloud = parser.get_default("cloud") is not None
+    exclusive(*_STATE[has_cloud:])(parser.add_argument_group("cloud"))
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse._ActionsContainer) -> None:
     """Add the arguments that name the cloud and its topology."""
     add_state_arguments(parser)
     add_topology_arguments(parser, "--topology")
     parser.add_argument("--topology", metavar="SOURCE", help=HELP_WITH_SNAPSHOT)
 
 
-def add_source_arguments(parser: argparse.ArgumentParser) -> None:
+def add_source_arguments(parser: argparse._ActionsContainer) -> None:
     """Add SOURCE, and the arguments that name the cloud on it."""
     parser.add_argument("source", nargs="?", metavar="SOURCE", help=HELP_WITH_SNAPSHOT)
     add_topology_arguments(parser)
@@ -191,32 +218,34 @@ def snapshot_of(args: argparse.Namespace) -> Snapshot:
             found = live.take(args.cloud, lambda text: line.show(f"reading {text}"))
         finally:
             line.end()
-    for note in found.notes:
-        output.say(f"note: {note}")
+    output.note(*found.notes)
     return found
+
+
+def _configured(args: argparse.Namespace, *, with_devices: bool) -> Snapshot:
+    """Return the state of the cloud with what nova.conf says, if there is one or it is named."""
+    snapshot = snapshot_of(args)
+    counts = args.snapshot is None or nova_conf.is_named(args)
+    options = nova_conf.read_if_any(args) if counts else None
+    if options is None:
+        return snapshot
+    if with_devices:
+        return with_configuration(args, snapshot, options)
+    return nova_conf.with_options(snapshot, options)
 
 
 def cloud_of(args: argparse.Namespace) -> Cloud:
     """Return the cloud with topology and options or raise HPCSchedError; report unknown hosts."""
-    snapshot = snapshot_of(args)
-    if args.snapshot is None or nova_conf.is_named(args):
-        options = nova_conf.read_if_any(args)
-        if options is not None:
-            snapshot = with_configuration(args, snapshot, options)
+    snapshot = _configured(args, with_devices=True)
     found = Cloud.of(snapshot, fabric_of(args, args.topology, snapshot))
-    found = dataclasses.replace(found, fittings=nova_devices.fitting_of)
     if found.unknown:
-        output.say(f"note: {unknown_hosts(found)}")
-    return found
+        output.note(unknown_hosts(found))
+    return dataclasses.replace(found, fittings=nova_devices.fitting_of)
 
 
 def cloud_without_fabric(args: argparse.Namespace) -> Cloud:
     """Return the cloud with options, all its hosts under one switch; or raise HPCSchedError."""
-    snapshot = snapshot_of(args)
-    if args.snapshot is None or nova_conf.is_named(args):
-        options = nova_conf.read_if_any(args)
-        if options is not None:
-            snapshot = nova_conf.with_options(snapshot, options)
+    snapshot = _configured(args, with_devices=False)
     hosts = sorted({node.nodename for node in snapshot.hypervisors})
     if not hosts:
         raise exceptions.SnapshotError(f"{args.snapshot or 'the cloud'}: there is no hypervisor")
@@ -233,9 +262,8 @@ def with_configuration(
 
 def unknown_hosts(cloud: Cloud) -> str:
     """Return a sentence about the hosts that the topology does not name."""
-    hosts = cloud.unknown
-    number = plurals.text(len(hosts), "host")
-    shown = hostlist.first(hosts, _MAX_LISTED)
+    number = plurals.text(len(cloud.unknown), "host")
+    shown = hostlist.first(cloud.unknown, _MAX_LISTED)
     return f"{number} ({shown}) not in the topology, each a leaf of its own"
 
 

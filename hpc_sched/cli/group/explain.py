@@ -3,17 +3,19 @@
 import argparse
 import functools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_conf, output, sources
-from hpc_sched.cli.common.argument_types import add_flag, add_number, at_least_zero
+from hpc_sched.cli.common.argument_types import argument, at_least_zero, flag, number, repeated
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.configuration.option_value import value_of
 from hpc_sched.core.plan.time_limit import TimeLimit
 from hpc_sched.snapshot.cloud import find_one
 from hpc_sched.snapshot.log import decision_costs, logged_decisions, record_text
 from hpc_sched.snapshot.log.decision_costs import DecisionCosts
+from hpc_sched.snapshot.log.logged_decisions import Record
 from hpc_sched.snapshot.model import Group, Server, Snapshot
 from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
@@ -44,19 +46,29 @@ together with others, whose request or server group is then looked up.
 exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
 """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        what = "server or server group, by ID or name, or the id of an API request, req-..."
-        parser.add_argument("id", metavar="ID", help=what)
-        what = "file of records, one JSON object a line"
-        parser.add_argument("--decision-log", metavar="FILE", help=what)
-        add_flag(parser, "--last", "only the newest of several decisions")
-        add_flag(parser, "--json", "print the records, one JSON object a line")
-        what = "say why the plan does not use this switch or host; may be given several times"
-        parser.add_argument("--why-not", metavar="NAME", action="append", default=[], help=what)
-        what = "most time for plans without a constraint; 0 leaves them out"
-        add_number(parser, "--timeout", what, at_least_zero, "SECONDS", 10)
-        sources.add_arguments(parser)
+    ARGUMENTS = (
+        argument(
+            "id",
+            "server or server group, by ID or name, or the id of an API request, req-...",
+            metavar="ID",
+        ),
+        argument("--decision-log", "file of records, one JSON object a line", metavar="FILE"),
+        flag("--last", "only the newest of several decisions"),
+        flag("--json", "print the records, one JSON object a line"),
+        repeated(
+            "--why-not",
+            "say why the plan does not use this switch or host; may be given several times",
+            metavar="NAME",
+        ),
+        number(
+            "--timeout",
+            "most time for plans without a constraint; 0 leaves them out",
+            at_least_zero,
+            "SECONDS",
+            10,
+        ),
+        sources.add_arguments,
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Print the decisions, newest last; return the exit code."""
@@ -69,37 +81,42 @@ exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
         if parsed_args.why_not and parsed_args.topology is not None:
             search.fabric()
         pairs = logged_decisions.with_landings(found, last=parsed_args.last)
-        limit = TimeLimit.after(parsed_args.timeout)
-        # Time may not suffice for all.
-        newest_first = [
-            self._costs(parsed_args, search, record, limit) for record, _ in reversed(pairs)
-        ]
-        costs = newest_first[::-1]
+        costs = _costs(parsed_args, search, pairs)
+        shown = [(*pair, one) for pair, one in zip(pairs, costs, strict=True)]
         if parsed_args.json:
-            records: list[logged_decisions.Record] = []
-            for (record, landing), found_costs in zip(pairs, costs, strict=True):
-                more = {} if found_costs is None else {"counterfactual": found_costs.as_json()}
-                records += [{**record, **more}, *([] if landing is None else [landing])]
-            text = "\n".join(json.dumps(record, separators=(",", ":")) for record in records)
-        else:
-            texts = (
-                record_text.text_of(*pair, one) for pair, one in zip(pairs, costs, strict=True)
+            text = "\n".join(
+                json.dumps(record, separators=(",", ":"))
+                for one in shown
+                for record in _as_json(*one)
             )
-            text = "\n\n".join(texts)
+        else:
+            text = "\n\n".join(record_text.text_of(*one) for one in shown)
         self.app.stdout.write(f"{text}\n")
         return 0
 
-    def _costs(
-        self,
-        args: argparse.Namespace,
-        search: "_Search",
-        record: logged_decisions.Record,
-        limit: TimeLimit,
-    ) -> DecisionCosts | None:
-        if not args.timeout and not args.why_not:
-            return None
-        entry = logged_decisions.entry_of(record)
-        return decision_costs.costs_of(entry, args.why_not, search.fabric, limit)
+
+def _costs(
+    args: argparse.Namespace, search: "_Search", pairs: Sequence[tuple[Record, Record | None]]
+) -> list[DecisionCosts | None]:
+    """Return what the constraints of each decision cost; None without --timeout and --why-not."""
+    if not args.timeout and not args.why_not:
+        return [None] * len(pairs)
+    limit = TimeLimit.after(args.timeout)
+    # The newest first: time may not suffice for all.
+    entries = (logged_decisions.entry_of(record) for record, _ in reversed(pairs))
+    costs = [
+        decision_costs.costs_of(entry, args.why_not, search.fabric, limit) for entry in entries
+    ]
+    return costs[::-1]
+
+
+def _as_json(
+    record: Record, landing: Record | None, costs: DecisionCosts | None
+) -> Iterator[Mapping[str, Any]]:
+    more = {} if costs is None else {"counterfactual": costs.as_json()}
+    yield {**record, **more}
+    if landing is not None:
+        yield landing
 
 
 class _Search:
@@ -107,20 +124,22 @@ class _Search:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.hint = ""
+        # The topology of --topology, the snapshot or nova.conf; None without any. Read once.
+        self.fabric = functools.cache(self._fabric)
         self._args = args
         self._snapshot = sources.snapshot_of(args) if args.snapshot is not None else None
         self._path: str | None = args.decision_log
         if self._path is None and self._snapshot is None:
             options = nova_conf.read(args, "a file of records with --decision-log")
-            self._path = value_of(options, "decision_log")
-            if not self._path:
+            if not (path := value_of(options, "decision_log")):
                 raise exceptions.ConfigError(
                     "[hpc_sched] decision_log is not set: no decisions are kept; name a file "
                     "with --decision-log"
                 )
+            self._path = path
         self.source = self._path or f"{args.snapshot}"
 
-    def run(self) -> Sequence[logged_decisions.Record]:
+    def run(self) -> Sequence[Record]:
         """Return the records of decisions and landings, oldest first."""
         wanted: str = self._args.id
         found = self._records(
@@ -129,38 +148,30 @@ class _Search:
         if found or wanted.startswith("req-"):
             return found
         snapshot = self._state()
-        related = [] if snapshot is None else [*_related(snapshot, wanted)]
+        related = () if snapshot is None else _related(snapshot, wanted)
         uuids = [uuid for uuid in related if uuid != wanted]
         if not uuids:
             return ()
         more = f", {plurals.text(len(uuids) - 1, 'more ID')}" if len(uuids) > 1 else ""
-        output.say(f"note: looking for decisions on {uuids[0]}{more}")
+        output.note(f"looking for decisions on {uuids[0]}{more}")
         return self._records(uuids, [_is_on(uuid) for uuid in uuids])
 
-    @functools.cached_property
     def _fabric(self) -> Topology | None:
         try:
-            snapshot = self._snapshot
-            if snapshot is not None:
-                return sources.fabric_of(self._args, self._args.topology, snapshot)
-            return sources.topology_of(self._args, self._args.topology)
+            return sources.fabric_of(self._args, self._args.topology, self._snapshot)
         except exceptions.HPCSchedError as failure:
             if self._args.topology is not None:
                 raise
-            output.say(f"note: no topology is at hand: {failure}")
+            output.note(f"no topology is at hand: {failure}")
             return None
-
-    def fabric(self) -> Topology | None:
-        """Return the topology of --topology, the snapshot or nova.conf; None without any."""
-        return self._fabric
 
     def _records(
         self, uuids: Sequence[str], wanted: Sequence[logged_decisions.Wanted]
-    ) -> Sequence[logged_decisions.Record]:
+    ) -> Sequence[Record]:
         if self._path is not None:
             found = logged_decisions.found_in(self._path, uuids, wanted, last=self._args.last)
             if note := found.note(self._path):
-                output.say(f"note: {note}")
+                output.note(note)
             return found.records
         assert self._snapshot is not None
         return logged_decisions.first_wanted(self._snapshot.decisions, wanted)
@@ -189,7 +200,9 @@ def _related(snapshot: Snapshot, wanted: str) -> Iterator[str]:
         return
     if found.reservation_id is not None:
         # The record of a request has the uuid of its first VM.
-        for other in snapshot.servers:
-            if other.reservation_id == found.reservation_id and other.uuid != found.uuid:
-                yield other.uuid
+        yield from (
+            other.uuid
+            for other in snapshot.servers
+            if other.reservation_id == found.reservation_id and other.uuid != found.uuid
+        )
     yield from (group.uuid for group in snapshot.groups if found.uuid in group.members)

@@ -9,10 +9,12 @@ from hpc_sched import exceptions
 from hpc_sched.cli.common import output, sources
 from hpc_sched.cli.common.argument_types import (
     ZERO_OR_MORE,
-    add_flag,
-    add_number,
+    argument,
+    flag,
     from_one_to,
+    number,
     parsed_by,
+    repeated,
 )
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.group import fit_rows
@@ -21,7 +23,7 @@ from hpc_sched.core.constraints.require import Require
 from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER, INTERFERENCE_FILTER
 from hpc_sched.snapshot import group_fit, request_builder, server_groups, what_if
-from hpc_sched.snapshot.cloud import Cloud, similar
+from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Flavor
 from hpc_sched.topology import hostlist
 
@@ -31,6 +33,25 @@ DOES_NOT_FIT = 3
 # Constraints with a number that an operator may vary; --level is hpc:require.
 COUNTED = tuple(one for one in CONSTRAINTS if one.fits_help)
 POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
+
+
+def _property(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, found {text!r}")
+    return key, value
+
+
+def _add_additions(parser: argparse._ActionsContainer) -> None:
+    # The names in all values of one command are limited together.
+    repeated(
+        "--add",
+        "assume that a leaf has these hosts too, without VMs and as large as HOST "
+        "(default: the leaf's first); PARENT is the switch above a new leaf; may be given "
+        "several times",
+        type=parsed_by(partial(what_if.addition_in, hostlist.Expansion())),
+        metavar=what_if.ADDITION,
+    )(parser)
 
 
 class Fits(HPCSchedLister):
@@ -69,81 +90,75 @@ and more than one VM, as in the scheduler. --level and --max-leaves are assumed 
 exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} it does not fit
 """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        parser.add_argument("--flavor", metavar="NAME", help="flavor of the VMs")
-        add_number(parser, "--vcpus", "in place of --flavor", ZERO_OR_MORE)
-        add_number(parser, "--ram", "with --vcpus", ZERO_OR_MORE, "MB")
-        add_number(parser, "--disk", "with --vcpus", ZERO_OR_MORE, "GB")
-        what = "extra spec, over the flavor's own; may be given several times"
-        parser.add_argument(
+    ARGUMENTS = (
+        argument("--flavor", "flavor of the VMs", metavar="NAME"),
+        number("--vcpus", "in place of --flavor", ZERO_OR_MORE),
+        number("--ram", "with --vcpus", ZERO_OR_MORE, "MB"),
+        number("--disk", "with --vcpus", ZERO_OR_MORE, "GB"),
+        repeated(
             "--property",
-            action="append",
-            default=[],
+            "extra spec, over the flavor's own; may be given several times",
             type=_property,
             metavar="KEY=VALUE",
-            help=what,
-        )
-        add_flag(parser, "--volume", "the VMs boot from volumes: no root disk")
-        add_number(parser, "--count", "number of VMs")
-        what = "all under one switch of this level (hpc:require)"
-        parser.add_argument("--level", metavar="LEVEL", help=what)
-        for one in COUNTED:
-            add_number(parser, one.option(), one.fits_help, from_one_to(one.spec.most or 1))
-        parser.add_argument("--policy", choices=POLICIES, help="policy of their server group")
-        what = "with --policy anti-affinity: rule max_server_per_host (default: 1)"
-        add_number(parser, "--max-per-host", what)
-        what = "existing server group that they will join"
-        parser.add_argument("--group", metavar="ID_OR_NAME", help=what)
-        parser.add_argument(
+        ),
+        flag("--volume", "the VMs boot from volumes: no root disk"),
+        number("--count", "number of VMs"),
+        argument("--level", "all under one switch of this level (hpc:require)", metavar="LEVEL"),
+        *(number(one.option(), one.fits_help, from_one_to(one.spec.most or 1)) for one in COUNTED),
+        argument("--policy", "policy of their server group", choices=POLICIES),
+        number(
+            "--max-per-host", "with --policy anti-affinity: rule max_server_per_host (default: 1)"
+        ),
+        argument("--group", "existing server group that they will join", metavar="ID_OR_NAME"),
+        repeated(
             "--drain",
-            action="append",
-            default=[],
-            metavar="HOST_OR_SWITCH",
-            help="assume that these hosts, folded or not, or those below a switch, take no new "
+            "assume that these hosts, folded or not, or those below a switch, take no new "
             "VMs; may be given several times",
-        )
-        parser.add_argument(
-            "--add",
-            action="append",
-            default=[],
-            type=parsed_by(partial(what_if.addition_in, hostlist.Expansion())),
-            metavar=what_if.ADDITION,
-            help="assume that a leaf has these hosts too, without VMs and as large as HOST "
-            "(default: the leaf's first); PARENT is the switch above a new leaf; may be given "
-            "several times",
-        )
-        add_flag(parser, "--summary", "with --count: one row with the numbers")
-        sources.add_arguments(parser)
+            metavar="HOST_OR_SWITCH",
+        ),
+        _add_additions,
+        flag("--summary", "with --count: one row with the numbers"),
+        sources.add_arguments,
+    )
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse, with exit code 2, arguments that exclude each other."""
         by_hand = {"--vcpus": args.vcpus, "--ram": args.ram, "--disk": args.disk}
-        given = [name for name, value in by_hand.items() if value is not None]
-        if args.flavor is not None and given:
-            self.parser.error(f"--flavor {args.flavor} and {given[0]}: expected one of them")
-        if args.flavor is None and args.group is None and (args.vcpus is None or args.ram is None):
-            self.parser.error("expected --flavor NAME, or --vcpus N --ram MB [--disk GB]")
-        if args.flavor is None and given and (args.vcpus is None or args.ram is None):
-            self.parser.error(f"{given[0]}: expected --vcpus N and --ram MB")
-        if args.group is not None and args.policy is not None:
-            self.parser.error("--group has a policy of its own: --policy means nothing with it")
-        if args.max_per_host is not None and args.policy != "anti-affinity":
-            self.parser.error("--max-per-host means nothing without --policy anti-affinity")
-        if args.summary and args.count is None:
-            self.parser.error("--summary means nothing without --count")
-        if args.level is not None and args.count is None:
-            self.parser.error("--level means nothing without --count: all levels are shown")
+        first = next((name for name, value in by_hand.items() if value is not None), None)
+        is_named = args.flavor is not None
+        lacks_size = not is_named and (args.vcpus is None or args.ram is None)
+        no_count = args.count is None
+        self.refuse(
+            (is_named and first, f"--flavor {args.flavor} and {first}: expected one of them"),
+            (
+                args.group is None and lacks_size,
+                "expected --flavor NAME, or --vcpus N --ram MB [--disk GB]",
+            ),
+            (first and lacks_size, f"{first}: expected --vcpus N and --ram MB"),
+            (
+                args.group is not None and args.policy is not None,
+                "--group has a policy of its own: --policy means nothing with it",
+            ),
+            (
+                args.max_per_host is not None and args.policy != "anti-affinity",
+                "--max-per-host means nothing without --policy anti-affinity",
+            ),
+            (args.summary and no_count, "--summary means nothing without --count"),
+            (
+                args.level is not None and no_count,
+                "--level means nothing without --count: all levels are shown",
+            ),
+        )
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return columns and rows."""
-        found = sources.cloud_of(parsed_args)
-        found = what_if.drained(what_if.added(found, parsed_args.add), parsed_args.drain)
+        found = what_if.added(sources.cloud_of(parsed_args), parsed_args.add)
+        found = what_if.drained(found, parsed_args.drain)
         state = request_builder.of(found, _request(parsed_args, found))
         _say_notes(state)
         if parsed_args.count is None:
             if conflict := state.group.conflict:
-                output.say(f"note: no VM can join the group: {conflict}")
+                output.note(f"no VM can join the group: {conflict}")
             return fit_rows.largest(state)
         fit = group_fit.fit(state)
         if fit.plan is None:
@@ -167,12 +182,12 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQue
     placed = server_groups.placed_of(found, group) if group is not None else ()
     boots_from_volume = False
     if args.flavor is not None:
-        flavor = _flavor(args.flavor, found)
+        flavor = found.flavor(args.flavor)
     elif args.vcpus is not None:
         flavor = Flavor("by hand", args.vcpus, args.ram, args.disk or 0)
     elif placed:
         flavor, boots_from_volume = placed[0].flavor, placed[0].boots_from_volume
-        output.say(f"note: of the group's own flavor {flavor.name}")
+        output.note(f"of the group's own flavor {flavor.name}")
     else:
         raise exceptions.SnapshotError(f"group {args.group} has no VM: give its --flavor")
     constraints: dict[str, str] = {}
@@ -206,35 +221,20 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQue
     )
 
 
-def _flavor(name: str, found: Cloud) -> Flavor:
-    flavors = {flavor.name: flavor for flavor in found.snapshot.flavors}
-    if name not in flavors:
-        raise exceptions.SnapshotError(f"there is no flavor {name!r}{similar(name, flavors)}")
-    return flavors[name]
-
-
 def _say_notes(state: request_builder.SnapshotRequest) -> None:
-    for note in state.notes:
-        output.say(f"note: {note}")
+    output.note(*state.notes)
     if not state.hpc_specs.is_planned:
-        output.say("note: MDOBP alone places a single VM without a server group, on any host")
+        output.note("MDOBP alone places a single VM without a server group, on any host")
     elif state.is_flat:
-        output.say(
-            f"note: class {state.hpc_specs.app_class} is not placed by topology: what is shown is "
+        output.note(
+            f"class {state.hpc_specs.app_class} is not placed by topology: what is shown is "
             "one way that the room allows"
         )
     if state.cloud.snapshot.filters is None:
         keys = (extra_specs.CACHE_SCORE, extra_specs.APP_NAME, extra_specs.HOMOGENEOUS)
         ignored = ", ".join(key for key in keys if key in state.request.flavor.extra_specs)
         if ignored:
-            output.say(
-                f"note: {ignored} ignored: no nova.conf says whether "
+            output.note(
+                f"{ignored} ignored: no nova.conf says whether "
                 f"{INTERFERENCE_FILTER} and {HOMOGENEITY_FILTER} are enabled"
             )
-
-
-def _property(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not (key and equals):
-        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, found {text!r}")
-    return key, value

@@ -4,7 +4,7 @@ import argparse
 
 from hpc_sched import terminal_text
 from hpc_sched.cli.common import output, sources
-from hpc_sched.cli.common.argument_types import add_flag
+from hpc_sched.cli.common.argument_types import argument, flag
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.snapshot import group_placement, server_groups
 from hpc_sched.snapshot.cloud import Cloud
@@ -37,18 +37,17 @@ policy alone. There is no Hop-Byte for VMs on several islands of the fabric.
 exit codes: 0 shown, 1 failed, 2 wrong usage
 """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        parser.add_argument("group", metavar="ID_OR_NAME", help="server group")
-        add_flag(parser, "--summary", "one row with the numbers, in place of the VMs")
-        sources.add_arguments(parser)
+    ARGUMENTS = (
+        argument("group", "server group", metavar="ID_OR_NAME"),
+        flag("--summary", "one row with the numbers, in place of the VMs"),
+        sources.add_arguments,
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return columns and rows."""
         found = sources.cloud_of(parsed_args)
         shown = group_placement.of(found, found.group(parsed_args.group))
-        for note in shown.notes:
-            output.say(f"note: {note}")
+        output.note(*shown.notes)
         if parsed_args.summary:
             group = shown.group
             summary = {

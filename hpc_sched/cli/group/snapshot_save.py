@@ -7,7 +7,7 @@ from oslo_config import cfg
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_conf, output, sources
-from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_flag, add_number
+from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, argument, flag, number
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.configuration import config_files
 from hpc_sched.configuration.option_value import value_of
@@ -42,18 +42,21 @@ Nova's databases, where nova.conf names them and Nova is installed.
 exit codes: 0 saved, 1 failed, 2 wrong usage
 """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        what = "file to write; compressed where it ends in .gz"
-        parser.add_argument("file", metavar="FILE", help=what)
-        what = (
+    ARGUMENTS = (
+        argument("file", "file to write; compressed where it ends in .gz", metavar="FILE"),
+        flag(
+            "--no-names",
             "replace the names of servers, server groups and projects; hosts, host "
-            "aggregates, flavors and uuids stay"
-        )
-        add_flag(parser, "--no-names", what)
-        what = "number of newest records of the decision log to keep"
-        add_number(parser, "--decisions", what, ZERO_OR_MORE, default=DECISIONS)
-        sources.add_arguments(parser)
+            "aggregates, flavors and uuids stay",
+        ),
+        number(
+            "--decisions",
+            "number of newest records of the decision log to keep",
+            ZERO_OR_MORE,
+            default=DECISIONS,
+        ),
+        sources.add_arguments,
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Save the file; return the exit code."""
@@ -67,15 +70,15 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
             # The records of the snapshot that is the source.
             found = replace(found, decisions=found.decisions[-count:] if count else ())
             if not found.options:
-                output.say(
-                    "note: no nova.conf here: saved without its options and decision log (looked "
+                output.note(
+                    "no nova.conf here: saved without its options and decision log (looked "
                     f"for {config_files.PLACES}; name a copy of the scheduler's with "
                     "--config-file)"
                 )
         found = replace(found, topology=_topology(parsed_args, options, found))
         if found.topology is None:
-            output.say(
-                "note: the snapshot has no topology: commands that read it will need --topology "
+            output.note(
+                "the snapshot has no topology: commands that read it will need --topology "
                 "(topology show, check and convert: SOURCE)"
             )
         if parsed_args.no_names:
@@ -98,10 +101,10 @@ def _decisions(options: cfg.ConfigOpts, count: int) -> tuple[live.Json, ...]:
     try:
         found = logged_decisions.newest(path, count)
     except exceptions.SnapshotError as error:
-        output.say(f"note: saved without decisions: {error}")
+        output.note(f"saved without decisions: {error}")
         return ()
     if note := found.note(path):
-        output.say(f"note: {note}")
+        output.note(note)
     return found.records
 
 
@@ -116,5 +119,5 @@ def _topology(
     except exceptions.TopologyError as error:
         if args.topology is not None:
             raise
-        output.say(f"note: saved without the fabric of nova.conf: {error}")
+        output.note(f"saved without the fabric of nova.conf: {error}")
         return found.topology

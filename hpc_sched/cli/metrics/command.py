@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output, sources
-from hpc_sched.cli.common.argument_types import ONE_OR_MORE, add_number, parsed_by
+from hpc_sched.cli.common.argument_types import (
+    argument,
+    exclusive,
+    number,
+    parsed_by,
+    repeated,
+)
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.metrics.address import address_in
 from hpc_sched.snapshot import cloud_room
-from hpc_sched.snapshot.cloud import Cloud, similar
+from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Flavor
 
 if TYPE_CHECKING:
@@ -20,6 +26,12 @@ if TYPE_CHECKING:
 MAX_FLAVORS = 50
 INTERVAL = 300  # seconds
 MISSING = "metrics need prometheus_client: pip install 'hpc-sched[metrics]'"
+
+
+def _textfile(text: str) -> str:
+    if not text.endswith(".prom"):
+        raise argparse.ArgumentTypeError(f"expected a name that ends with .prom, found {text!r}")
+    return text
 
 
 class Metrics(HPCSchedCommand):
@@ -51,30 +63,50 @@ hpc_sched_cloud_read_good 0; the last values stay, with the time at which they w
 exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        what = f"flavor to show; may be given up to {MAX_FLAVORS} times"
-        parser.add_argument("--flavor", metavar="NAME", action="append", default=[], help=what)
-        where = parser.add_mutually_exclusive_group()
-        what = "write the metrics to this file, whole or not at all"
-        where.add_argument("--textfile", metavar="FILE.prom", type=_textfile, help=what)
-        what = "serve the metrics at HOST:PORT or [IPv6]:PORT, path /metrics"
-        where.add_argument("--listen", metavar="ADDRESS", type=parsed_by(address_in), help=what)
-        what = f"with --listen: pause between two readings of the cloud (default: {INTERVAL})"
-        add_number(parser, "--interval", what, ONE_OR_MORE, "SECONDS")
-        sources.add_arguments(parser)
+    ARGUMENTS = (
+        repeated(
+            "--flavor", f"flavor to show; may be given up to {MAX_FLAVORS} times", metavar="NAME"
+        ),
+        exclusive(
+            argument(
+                "--textfile",
+                "write the metrics to this file, whole or not at all",
+                metavar="FILE.prom",
+                type=_textfile,
+            ),
+            argument(
+                "--listen",
+                "serve the metrics at HOST:PORT or [IPv6]:PORT, path /metrics",
+                metavar="ADDRESS",
+                type=parsed_by(address_in),
+            ),
+        ),
+        number(
+            "--interval",
+            f"with --listen: pause between two readings of the cloud (default: {INTERVAL})",
+            metavar="SECONDS",
+        ),
+        sources.add_arguments,
+    )
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse, with exit code 2, arguments that exclude each other."""
-        if args.interval is not None and args.listen is None:
-            self.parser.error("--interval means nothing without --listen")
-        if args.listen is not None and sources.is_standard_input(args.topology):
-            self.parser.error(
+        serves = args.listen is not None
+        self.refuse(
+            (
+                args.interval is not None and not serves,
+                "--interval means nothing without --listen",
+            ),
+            (
+                serves and sources.is_standard_input(args.topology),
                 f"--topology {args.topology}: --listen reads it again at every interval, and "
-                "standard input can be read once; save it in a file and name that"
-            )
-        if len(set(args.flavor)) > MAX_FLAVORS:
-            self.parser.error(f"expected at most {MAX_FLAVORS} times --flavor")
+                "standard input can be read once; save it in a file and name that",
+            ),
+            (
+                len(set(args.flavor)) > MAX_FLAVORS,
+                f"expected at most {MAX_FLAVORS} times --flavor",
+            ),
+        )
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Print, write or serve the metrics."""
@@ -127,16 +159,7 @@ def _flavors(cloud: Cloud, wanted: list[str]) -> list[Flavor]:
     if not wanted:
         found = cloud_room.hpc_flavors(cloud)
         if len(found) > MAX_FLAVORS:
-            output.say(f"note: {MAX_FLAVORS} of {len(found)} flavors: choose them with --flavor")
+            output.note(f"{MAX_FLAVORS} of {len(found)} flavors: choose them with --flavor")
         return found[:MAX_FLAVORS]
-    known = {flavor.name: flavor for flavor in cloud.snapshot.flavors}
-    for name in wanted:
-        if name not in known:
-            raise exceptions.SnapshotError(f"there is no flavor {name!r}{similar(name, known)}")
-    return [known[name] for name in sorted(set(wanted))]
-
-
-def _textfile(text: str) -> str:
-    if not text.endswith(".prom"):
-        raise argparse.ArgumentTypeError(f"expected a name that ends with .prom, found {text!r}")
-    return text
+    flavors = {name: cloud.flavor(name) for name in wanted}
+    return [flavors[name] for name in sorted(flavors)]
