@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hpc_sched.snapshot.model import Aggregate, Flavor, Group, Hypervisor, Server, Snapshot
+from hpc_sched.snapshot.snapshot_model import Aggregate, Flavor, Group, Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import snapshot_file
 
 #                         core1

@@ -16,7 +16,7 @@ from hpc_sched import topology
 from hpc_sched.cli import main
 from hpc_sched.cli.common import output
 from hpc_sched.cli.topology import topology_check, topology_show
-from hpc_sched.snapshot.model import Aggregate, Flavor, Hypervisor, Server, Snapshot
+from hpc_sched.snapshot.snapshot_model import Aggregate, Flavor, Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import snapshot_file as snapshot_file
 from hpc_sched.topology import Topology
 from hpc_sched.topology.tree import Details, Links

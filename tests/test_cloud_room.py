@@ -14,7 +14,7 @@ from hpc_sched.core.processors.processor import METADATA
 from hpc_sched.core.room.recorded_devices import RecordedDevices
 from hpc_sched.snapshot import cloud_room, what_if
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.model import Aggregate, Flavor, Server
+from hpc_sched.snapshot.snapshot_model import Aggregate, Flavor, Server
 from hpc_sched.topology.model import Topology
 from tests.snapshots import HOSTS, flavor, server, snapshot
 

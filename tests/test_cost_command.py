@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.cli import main
-from hpc_sched.core.cost.prices import Prices
+from hpc_sched.core.cost import Prices
 from hpc_sched.core.extra_spec_names import APP_CLASSES
 from hpc_sched.snapshot import hosts_in_use
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.model import Server
+from hpc_sched.snapshot.snapshot_model import Server
 from hpc_sched.topology.model import Topology
 from tests.snapshots import HOSTS, flavor, group, saved, server, snapshot
 

@@ -180,7 +180,7 @@ def test_arguments_that_make_no_sense_are_wrong_usage(call, arguments: list[str]
 def test_the_help_has_examples_and_exit_codes(call, command: type[experiment.Experiment]):
     code, out, _ = call(command.NAME, "--help")
     assert code == 0
-    assert f"hpc-sched experiment {command.NAME}{command.TRACE} -f csv" in out
+    assert f"hpc-sched experiment {command.NAME}{command.FURTHER} -f csv" in out
     assert "exit codes" in out
 
 

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from hpc_sched.cli import main
-from hpc_sched.snapshot.model import Aggregate, Flavor
+from hpc_sched.snapshot.snapshot_model import Aggregate, Flavor
 from hpc_sched.snapshot.source import snapshot_file
 from tests.snapshots import FABRIC, HOSTS, flavor, group, saved, server, snapshot
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from hpc_sched.cli import main
 from hpc_sched.core.room.provider_tree import SHARES, Provider, ProviderInventory
-from hpc_sched.snapshot.model import Flavor, Hypervisor, Snapshot
+from hpc_sched.snapshot.snapshot_model import Flavor, Hypervisor, Snapshot
 from hpc_sched.snapshot.source import snapshot_file
 from tests import snapshots
 from tests.snapshots import HOSTS, group, server

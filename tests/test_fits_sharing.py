@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from hpc_sched.cli import main
-from hpc_sched.snapshot.model import Flavor
+from hpc_sched.snapshot.snapshot_model import Flavor
 from tests.snapshots import flavor, group, saved, server
 
 WEIGHERS = ("hpc_sched.weighers.hop_byte.HopByteWeigher", "hpc_sched.weighers.mdobp.MDOBPWeigher")

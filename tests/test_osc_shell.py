@@ -55,7 +55,12 @@ def listed() -> str:
     modules = done.stderr.split()
     assert "hpc_sched.osc.commands" in modules
     ours = {name for name in modules if name.split(".")[0] == "hpc_sched"}
-    assert ours == {"hpc_sched", "hpc_sched.osc", "hpc_sched.osc.commands", "hpc_sched.osc.plugin"}
+    assert ours == {
+        "hpc_sched",
+        "hpc_sched.osc",
+        "hpc_sched.osc.commands",
+        "hpc_sched.osc.client_plugin",
+    }
     assert not {"numpy", "msgspec", "ClusterShell"} & set(modules)
     return " ".join(done.stdout.split())
 

@@ -26,7 +26,7 @@ from hpc_sched.cli.main import main
 from hpc_sched.cli.simulate import arguments
 from hpc_sched.sim.installed import POLICIES
 from hpc_sched.sim.jobs.job_record import JobRecord
-from hpc_sched.snapshot.model import Aggregate
+from hpc_sched.snapshot.snapshot_model import Aggregate
 from tests import sample_data, snapshots
 
 #         core

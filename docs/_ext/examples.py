@@ -30,7 +30,7 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan import planner
 from hpc_sched.core.plan.result import Plan
-from hpc_sched.snapshot.model import Flavor, Group, Hypervisor, Server, Snapshot
+from hpc_sched.snapshot.snapshot_model import Flavor, Group, Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import snapshot_file
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.writers import svg

@@ -54,8 +54,10 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
             hourly = use.hourly
             row: list[Any] = [name, use.vms, use.vcpus, use.hosts, hourly.host_core_hours]
             if prices is not None:
-                row.append(hourly.revenue(prices))
-                row.append(hourly.revenue_per_host_hour(prices))
-                row.append(hourly.revenue_per_host_core_hour(prices))
+                row += [
+                    hourly.revenue(prices),
+                    hourly.revenue_per_host_hour(prices),
+                    hourly.revenue_per_host_core_hour(prices),
+                ]
             rows.append([output.cell(value, parsed_args.formatter) for value in row])
         return _COLUMNS if prices is None else (*_COLUMNS, *_PRICED), rows

@@ -25,6 +25,7 @@ from hpc_sched.topology.writers import yaml_writer
 STOCK, LISTING1, PLUGIN = "stock Nova", "Listing 1 alone", "with hpc_sched"
 HOSTS, GROUP_SIZE = 36, 16
 MAX_HOSTS = 256
+NEEDED = ("nova", "placement", "fixtures", "wsgi_intercept", "oslotest")  # modules
 LEGEND = "1 first request   2 growth   x other tenants   . free"
 # Seconds. Ends a Nova that hangs, but not a slow machine.
 TIMEOUT = 900.0
@@ -66,6 +67,7 @@ class Demo(HPCSchedCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Run the demo and print its result; return the exit code."""
         _require_demo_extra()
+        size = parsed_args.group_size
         with tempfile.TemporaryDirectory(prefix="hpc-sched-demo-") as folder:
             path = parsed_args.topology
             if path is not None:
@@ -74,23 +76,20 @@ class Demo(HPCSchedCommand):
                 fabric = _generated(parsed_args)
                 path = Path(folder, "topology.yaml")
                 path.write_text(yaml_writer.text_of(fabric))
-            growth = parsed_args.group_size // 2
-            _check_size(fabric, parsed_args.group_size, growth)
-            stock = Settings(str(path.resolve()), parsed_args.group_size, growth)
+            _check_size(fabric, size, size // 2)
+            stock = Settings(str(path.resolve()), size, size // 2)
             plugin = replace(stock, nova_conf=str(path_of("nova.conf.sample")))
-            settings = {STOCK: stock, LISTING1: replace(plugin, listing1=True), PLUGIN: plugin}
-            extra = max(len(fabric.hosts) - HOSTS, 0)
-            extra += max(parsed_args.group_size - GROUP_SIZE, 0)
-            timeout = TIMEOUT + TIMEOUT_PER_HOST * extra
-            verbose = parsed_args.nova_log or self.app.options.verbose_level > 1
+            extra = max(len(fabric.hosts) - HOSTS, 0) + max(size - GROUP_SIZE, 0)
             progress = _Progress(self.app.stderr)
-            results = runs.run_all(settings, progress.show, timeout=timeout, verbose=verbose)
+            results = runs.run_all(
+                {STOCK: stock, LISTING1: replace(plugin, listing1=True), PLUGIN: plugin},
+                progress.show,
+                timeout=TIMEOUT + TIMEOUT_PER_HOST * extra,
+                verbose=parsed_args.nova_log or self.app.options.verbose_level > 1,
+            )
             progress.line.end()
-        if parsed_args.json:
-            json.dump(results, self.app.stdout, indent=2)
-            self.app.stdout.write("\n")
-        else:
-            self.app.stdout.write(render(fabric, results) + "\n")
+        shown = json.dumps(results, indent=2) if parsed_args.json else render(fabric, results)
+        self.app.stdout.write(shown + "\n")
         return 0
 
 
@@ -133,8 +132,9 @@ def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
     lines += ["", " " * label + LEGEND, ""]
     every = (result["steps"] for result in results.values())
     for step_number, steps in enumerate(zip(*every, strict=True)):
-        count = max(step["count"] for step in steps)
-        lines.append(f"{'grown' if step_number else 'placed'} to {count} VMs")
+        lines.append(
+            f"{'grown' if step_number else 'placed'} to {max(step['count'] for step in steps)} VMs"
+        )
         for title, text in (
             ("Hop-Byte cost", lambda step: terminal_text.hop_bytes(step["hop_bytes"])),
             ("least possible", lambda step: terminal_text.hop_bytes(step["least"])),
@@ -149,27 +149,33 @@ def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _cells(topology: Topology, leaf: str, result: Mapping[str, Any]) -> str:
     first, last = result["steps"][0]["hosts"], result["steps"][-1]["hosts"]
-    signs = dict.fromkeys(result["busy"], "x") | dict.fromkeys(last, "2")
-    signs |= dict.fromkeys(first, "1")
+    signs = {
+        host: sign
+        for hosts, sign in ((result["busy"], "x"), (last, "2"), (first, "1"))
+        for host in hosts
+    }
     return " ".join(signs.get(host, ".") for host in topology.hosts_of(leaf))
 
 
 def _require_demo_extra() -> None:
-    needed = ("nova", "placement", "fixtures", "wsgi_intercept", "oslotest")
-    missing = ", ".join(name for name in needed if importlib.util.find_spec(name) is None)
-    if missing:
-        raise exceptions.HPCSchedError(f"the demo needs {missing}: pip install 'hpc-sched[demo]'")
+    if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
+        names = ", ".join(missing)
+        raise exceptions.HPCSchedError(f"the demo needs {names}: pip install 'hpc-sched[demo]'")
 
 
 def _generated(args: argparse.Namespace) -> Topology:
     """Return the topology of --hosts, --leaves and --pods, of nearly equal switches."""
     hosts, leaves, pods = args.hosts, args.leaves, args.pods
-    if leaves < 1 or hosts < leaves:
-        wrong = f"--hosts {hosts} --leaves {leaves}"
-        raise exceptions.ConfigError(f"{wrong}: expected at least one leaf and a host a leaf")
-    if pods < 1 or leaves < pods:
-        wrong = f"--leaves {leaves} --pods {pods}"
-        raise exceptions.ConfigError(f"{wrong}: expected at least one pod and a leaf a pod")
+    _refuse(
+        (
+            leaves < 1 or hosts < leaves,
+            f"--hosts {hosts} --leaves {leaves}: expected at least one leaf and a host a leaf",
+        ),
+        (
+            pods < 1 or leaves < pods,
+            f"--leaves {leaves} --pods {pods}: expected at least one pod and a leaf a pod",
+        ),
+    )
     names = [f"node{number:0{len(str(hosts))}d}" for number in range(1, hosts + 1)]
     tree: dict[str, Any] = dict(_named_parts("leaf{:02d}", names, leaves))
     if pods > 1:
@@ -185,27 +191,35 @@ def _named_parts(form: str, things: list[Any], number: int) -> Iterator[tuple[st
 
 
 def _check_size(fabric: Topology, group_size: int, growth: int) -> None:
-    if group_size < 1:
-        raise exceptions.ConfigError(f"--group-size {group_size}: expected at least 1")
-    if len(fabric.hosts) > MAX_HOSTS:
-        raise exceptions.ConfigError(
-            f"{len(fabric.hosts)} hosts: the demo starts a compute service for each, "
-            f"{MAX_HOSTS} at most"
-        )
-    if group_size + growth > len(fabric.hosts):
-        raise exceptions.ConfigError(
+    hosts = len(fabric.hosts)
+    _refuse(
+        (group_size < 1, f"--group-size {group_size}: expected at least 1"),
+        (
+            hosts > MAX_HOSTS,
+            f"{hosts} hosts: the demo starts a compute service for each, {MAX_HOSTS} at most",
+        ),
+        (
+            group_size + growth > hosts,
             f"--group-size {group_size} grows to {group_size + growth}: "
-            f"more than the {len(fabric.hosts)} hosts, each of which takes one VM"
-        )
+            f"more than the {hosts} hosts, each of which takes one VM",
+        ),
+    )
+
+
+def _refuse(*faults: tuple[bool, str]) -> None:
+    """Raise ConfigError with the text of the first fault that is there, if any is."""
+    for is_there, text in faults:
+        if is_there:
+            raise exceptions.ConfigError(text)
 
 
 def path_of(name: str) -> Path:
     """Return the path of a sample file; HPCSchedError names the places that were searched."""
-    user = sysconfig.get_preferred_scheme("user")
-    data = sysconfig.get_path("data"), sysconfig.get_path("data", user)
-    places = [Path(__file__).resolve().parents[2] / "etc" / name]
-    places += [Path(folder) / "etc" / "hpc_sched" / name for folder in data]
-    for place in places:
-        if place.is_file():
-            return place
+    user = sysconfig.get_path("data", sysconfig.get_preferred_scheme("user"))
+    places = [
+        Path(__file__).resolve().parents[2] / "etc" / name,
+        *(Path(at, "etc", "hpc_sched", name) for at in (sysconfig.get_path("data"), user)),
+    ]
+    if found := next(filter(Path.is_file, places), None):
+        return found
     raise exceptions.HPCSchedError(f"{name} is at none of {', '.join(map(str, places))}")

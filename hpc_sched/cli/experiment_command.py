@@ -64,8 +64,9 @@ class Experiment(TextLister):
 
     def get_epilog(self) -> str:
         """Return the examples and exit codes."""
-        runs = 3 * self.RUNS
-        return _EPILOG.format(name=self.NAME, trace=self.FURTHER, runs=runs, failed=self.FAILED)
+        return _EPILOG.format(
+            name=self.NAME, trace=self.FURTHER, runs=3 * self.RUNS, failed=self.FAILED
+        )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments of all experiments, then those of this one."""
@@ -184,8 +185,8 @@ def _setting_row(setting: Setting) -> tuple[str, str, str]:
 def _lines(table: Table) -> list[str]:
     lines = [f"{table.source}: {table.title}", "", *_result_lines(table), ""]
     if table.verdict is not None:
-        text = f"{table.verdict.word.capitalize()}. {table.verdict.why}"
-        lines += [*textwrap.wrap(text, WIDTH), ""]
+        word = table.verdict.word.capitalize()
+        lines += [*textwrap.wrap(f"{word}. {table.verdict.why}", WIDTH), ""]
     if table.settings:
         lines += [*_ruled([SETTING_COLUMNS], [*map(_setting_row, table.settings)]), ""]
     for note in table.notes:

@@ -34,11 +34,9 @@ def _largest(level: int, kinds: Iterable[GroupRequest]) -> Gang | None:
     for request in kinds:
         problem = _on_one_service(request, level)
         bounds = problem.constraints.bounds
-        gang = largest_gang(problem, level, bounds, with_members=True)
-        if gang is not None:
+        if (gang := largest_gang(problem, level, bounds, with_members=True)) is not None:
             # Members that are not under one switch: no group with them is.
-            has_conflict = conflict_of(problem, bounds, level)
-            found.append(replace(gang, vms=0) if has_conflict else gang)
+            found.append(replace(gang, vms=0) if conflict_of(problem, bounds, level) else gang)
     return max(found, key=lambda gang: gang.vms, default=None)
 
 
@@ -57,5 +55,4 @@ def _on_one_service(request: GroupRequest, level: int) -> Problem:
     first = np.full(len(rooms), len(pairs))
     np.minimum.at(first, pairs, np.argsort(policy.order))
     best = min(np.flatnonzero(rooms == rooms.max()).tolist(), key=lambda pair: int(first[pair]))
-    capacity = request.per_host(np.where(pairs == best, request.room, 0))
-    return replace(problem, capacity=capacity)
+    return replace(problem, capacity=request.per_host(np.where(pairs == best, request.room, 0)))

@@ -25,8 +25,9 @@ class _HPCCommand(Command):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the command, without the option that names the cloud."""
-        make = pkgutil.resolve_name(self.target)
-        self._command: HPCSchedCommand = make(self.app, self.app_args, self.cmd_name)
+        self._command: HPCSchedCommand = pkgutil.resolve_name(self.target)(
+            self.app, self.app_args, self.cmd_name
+        )
         self._command.cloud = self._connection
         parser: argparse.ArgumentParser = self._command.get_parser(prog_name)
         epilog = parser.epilog or ""

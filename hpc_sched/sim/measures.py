@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Reals
-from hpc_sched.core.cost.usage import Usage
+from hpc_sched.core.cost import Usage
 from hpc_sched.core.extra_spec_names import APP_CLASSES
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob

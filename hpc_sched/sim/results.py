@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hpc_sched.core.cost.prices import Prices
+from hpc_sched.core.cost import Prices
 from hpc_sched.sim.jobs.job_record import Outcome
 from hpc_sched.sim.measures import Series
 from hpc_sched.sim.simulation import Simulation

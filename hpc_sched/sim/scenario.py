@@ -13,7 +13,7 @@ import numpy as np
 
 from hpc_sched import exceptions
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
-from hpc_sched.core.cost.prices import Prices
+from hpc_sched.core.cost import Prices
 from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Limits

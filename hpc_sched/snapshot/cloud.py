@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from hpc_sched import exceptions, terminal_text
-from hpc_sched.snapshot.model import Flavor, Group, Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.room.device_fitting import FittingMaker
+from hpc_sched.snapshot.snapshot_model import Flavor, Group, Hypervisor, Server, Snapshot
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
 
@@ -37,12 +37,11 @@ class Cloud:
         """Return a snapshot on a fabric. Linear in hosts and servers."""
         names = HostNames(fabric)
         nodes = snapshot.hypervisors
-        found, unknown = names.find_all([(node.host, node.nodename) for node in nodes])
+        found, unknown = names.find_all([node.place for node in nodes])
+        name_at = {node.place: name for name, node in zip(found, nodes, strict=True)}
         hosts: dict[str, tuple[Hypervisor, ...]] = {}
-        name_at: dict[tuple[str, str], str] = {}
         for name, node in zip(found, nodes, strict=True):
             hosts[name] = (*hosts.get(name, ()), node)
-            name_at[node.host, node.nodename] = name
         host_of: dict[str, str] = {}
         servers_on: dict[str, list[Server]] = {}
         for server in snapshot.servers:
@@ -88,8 +87,7 @@ class Cloud:
 
     def takes_vms(self, node: Hypervisor) -> bool:
         """True if a hypervisor takes new VMs: its service is enabled and up, and not drained."""
-        drained = self.name_at[node.host, node.nodename] in self.drained
-        return node.enabled and node.up and not drained
+        return node.enabled and node.up and self.name_at[node.place] not in self.drained
 
 
 def find_one(wanted: str, kind: str, things: Sequence[Thing]) -> Thing:
@@ -97,8 +95,8 @@ def find_one(wanted: str, kind: str, things: Sequence[Thing]) -> Thing:
 
     :raises exceptions.SnapshotError: if there is none, naming similar ones, or several
     """
-    found = [thing for thing in things if thing.uuid == wanted]
-    found = found or [thing for thing in things if thing.name == wanted]
+    by_uuid = [thing for thing in things if thing.uuid == wanted]
+    found = by_uuid or [thing for thing in things if thing.name == wanted]
     if len(found) == 1:
         return found[0]
     if found:

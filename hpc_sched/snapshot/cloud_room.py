@@ -6,8 +6,8 @@ from hpc_sched.core import extra_specs
 from hpc_sched.snapshot import group_fit, request_builder, what_if
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.host_usage import FabricUsage
-from hpc_sched.snapshot.model import Flavor
 from hpc_sched.snapshot.request_builder import SnapshotRequest
+from hpc_sched.snapshot.snapshot_model import Flavor
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.writers import svg
 
@@ -37,8 +37,7 @@ def of(cloud: Cloud, flavor: Flavor) -> FlavorRoom:
     """Return what a cloud could take of a flavor, as ``hpc-sched fits --flavor`` shows it."""
     query = request_builder.GroupQuery(flavor=flavor, count=1)
     now, empty = (request_builder.of(one, query) for one in (cloud, what_if.emptied(cloud)))
-    slots = int(now.group.capacity.sum())
-    return FlavorRoom(flavor.name, slots, _largest(now), _largest(empty))
+    return FlavorRoom(flavor.name, int(now.group.capacity.sum()), _largest(now), _largest(empty))
 
 
 def _largest(state: SnapshotRequest) -> dict[str, int]:
@@ -47,12 +46,12 @@ def _largest(state: SnapshotRequest) -> dict[str, int]:
 
 def hpc_flavors(cloud: Cloud) -> list[Flavor]:
     """Return the flavors that name an application class other than none, sorted by name."""
-    found = (flavor for flavor in cloud.snapshot.flavors if _is_hpc(flavor))
+    found = (
+        flavor
+        for flavor in cloud.snapshot.flavors
+        if flavor.extra_specs.get(extra_specs.APP_CLASS, "none") != "none"
+    )
     return sorted(found, key=lambda flavor: flavor.name)
-
-
-def _is_hpc(flavor: Flavor) -> bool:
-    return flavor.extra_specs.get(extra_specs.APP_CLASS, "none") != "none"
 
 
 def free_leaves(fabric: Topology, usage: FabricUsage) -> int:

@@ -40,8 +40,8 @@ def fit(state: SnapshotRequest) -> Fit:
         return _fitting(state, answer, None)
     if group.is_refused(answer):
         return Fit(None, group.refusal(answer).operator, None, None)
-    reason = "the scheduler does not refuse it, and places it without a plan"
-    return Fit(None, f"{answer.operator}; {reason}", None, None)
+    unplanned = "the scheduler does not refuse it, and places it without a plan"
+    return Fit(None, f"{answer.operator}; {unplanned}", None, None)
 
 
 def least(state: SnapshotRequest, count: int | None = None) -> float | None:
@@ -85,9 +85,8 @@ def _verified(group: GroupRequest, gang: Gang) -> Gang:
         number = (fits + unsure + 1) // 2
     if best is None or fits == gang.vms:
         return replace(gang, vms=fits)
-    topology = group.topology
-    [level] = [i for i, name in enumerate(topology.levels) if name == gang.level]
-    return replace(gang, vms=fits, switch=topology.ancestors(next(iter(best.hosts)))[level])
+    above = group.topology.ancestors(next(iter(best.hosts)))
+    return replace(gang, vms=fits, switch=above[group.topology.levels.index(gang.level)])
 
 
 def _fitting(state: SnapshotRequest, plan: Plan, processor: str | None) -> Fit:
@@ -95,7 +94,8 @@ def _fitting(state: SnapshotRequest, plan: Plan, processor: str | None) -> Fit:
     if state.is_flat:
         host_of = state.cloud.host_of
         members = Counter(host_of[vm.uuid] for vm in state.request.members if vm.uuid in host_of)
-        counts = members + Counter(plan.hosts)
-        cost = hop_bytes_of_counts(topology=state.cloud.topology, counts=counts)
+        cost = hop_bytes_of_counts(
+            topology=state.cloud.topology, counts=members + Counter(plan.hosts)
+        )
     found = least(state, plan.count)
     return Fit(plan, None, cost, cost if found is None else min(found, cost), processor)

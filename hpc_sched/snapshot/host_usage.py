@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.model import Hypervisor, Server, Snapshot
+from hpc_sched.snapshot.snapshot_model import Hypervisor, Server, Snapshot
 from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.writers import svg

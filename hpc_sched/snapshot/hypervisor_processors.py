@@ -9,7 +9,7 @@ from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.core.processors.processor import METADATA, Processor, of_cpu_info, types_of
 from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.model import Server
+from hpc_sched.snapshot.snapshot_model import Server
 
 
 def of(cloud: Cloud, members: Iterable[Server], room: Array) -> HostProcessors:
@@ -21,7 +21,7 @@ def of(cloud: Cloud, members: Iterable[Server], room: Array) -> HostProcessors:
     """
     nodes = cloud.snapshot.hypervisors
     names, reported = per_hypervisor(cloud)
-    by_place = {(node.host, node.nodename): name for node, name in zip(nodes, names, strict=True)}
+    by_place = {node.place: name for node, name in zip(nodes, names, strict=True)}
     return HostProcessors.of(
         names,
         reported,
@@ -38,6 +38,5 @@ def per_hypervisor(cloud: Cloud) -> tuple[list[str | None], list[Processor | Non
     nodes = cloud.snapshot.hypervisors
     reported = [of_cpu_info(node.cpu_info) for node in nodes]
     stated = [[row.get(METADATA, "") for row in metadata.get(node.host, ())] for node in nodes]
-    names = (cloud.name_at[node.host, node.nodename] for node in nodes)
-    in_file = map(cloud.topology.processor_of, names)
+    in_file = (cloud.topology.processor_of(cloud.name_at[node.place]) for node in nodes)
     return types_of(stated, in_file, reported), reported

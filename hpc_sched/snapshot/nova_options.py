@@ -10,7 +10,7 @@ from hpc_sched.core.processors.processor_ranking import ProcessorRanking
 from hpc_sched.core.sharing import attraction
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 from hpc_sched.enabled_plugins import EnabledPlugins
-from hpc_sched.snapshot.model import Snapshot
+from hpc_sched.snapshot.snapshot_model import Snapshot
 
 _OPTS = {opt.dest: opt for opt in conf.OPTS}
 
@@ -55,22 +55,22 @@ def enabled(snapshot: Snapshot) -> EnabledPlugins:
 
 def ranking(snapshot: Snapshot) -> ProcessorRanking:
     """Return the order and the speeds of processor types."""
-    order, speeds = (option(snapshot, f"processor_{name}") for name in ("order", "speeds"))
-    return ProcessorRanking(order, speeds)
+    return ProcessorRanking(
+        option(snapshot, "processor_order"), option(snapshot, "processor_speeds")
+    )
 
 
 def incompatible(snapshot: Snapshot, name: str | None) -> frozenset[str]:
     """Return the applications with which a named one must not share a host."""
     if name is None or not snapshot.interference:
         return frozenset()
-    found = index(snapshot).bad_company(option(snapshot, "interference_tolerance"))
-    return found.get(name, frozenset())
+    apart = index(snapshot).bad_company(option(snapshot, "interference_tolerance"))
+    return apart.get(name, frozenset())
 
 
 def attracting(snapshot: Snapshot, name: str | None) -> Mapping[str, float]:
     """Return the applications that attract one, each with what the two gain."""
-    tolerance = option(snapshot, "interference_tolerance")
-    return attraction.attracting(index(snapshot), name, tolerance)
+    return attraction.attracting(index(snapshot), name, option(snapshot, "interference_tolerance"))
 
 
 def index(snapshot: Snapshot) -> InterferenceIndex:

@@ -16,11 +16,11 @@ from hpc_sched.core.sharing.attraction import attraction
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.enabled_plugins import GROUP_FILTER, HOMOGENEITY_FILTER
-from hpc_sched.snapshot import colocation, hypervisor_processors, nova_options
+from hpc_sched.snapshot import colocated_vms, hypervisor_processors, nova_options
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.model import Flavor, Server, Snapshot
 from hpc_sched.snapshot.room import device_fitting, flavor_request, pci_aliases, provider_trees
 from hpc_sched.snapshot.room.snapshot_rooms import SnapshotRooms
+from hpc_sched.snapshot.snapshot_model import Flavor, Server, Snapshot
 from hpc_sched.topology.model import Topology
 
 
@@ -44,6 +44,11 @@ class GroupQuery:
     def extra_specs(self) -> Mapping[str, str]:
         """The flavor's extra specs with the constraints."""
         return {**self.flavor.extra_specs, **self.constraints}
+
+    @property
+    def moved_uuids(self) -> frozenset[str]:
+        """The uuids of ``moves``."""
+        return frozenset(server.uuid for server in self.moves)
 
     @property
     def in_server_group(self) -> bool:
@@ -90,12 +95,11 @@ class SnapshotRequest:
             return "; ".join(specs.faults)
         if (is_checked or snapshot.filters is None) and not self.request.moves:
             own = _hpc_specs(self.cloud, self.request.flavor.extra_specs)
-            fault = own.group_fault(
+            if fault := own.group_fault(
                 in_server_group=self.request.in_server_group,
                 count=self.request.count,
                 is_implicit=self._is_implicit,
-            )
-            if fault is not None:
+            ):
                 return fault
         if not is_new or not self.group.constraints.bound_final_size:
             return None
@@ -117,22 +121,29 @@ class SnapshotRequest:
     @property
     def _is_implicit(self) -> bool:
         """True if several VMs of the flavor are a group without a server group."""
-        options = nova_options.defaults(self.cloud.snapshot)
-        return extra_specs.is_implicit_group(self.request.flavor.extra_specs, {}, options)
+        return extra_specs.is_implicit_group(
+            self.request.flavor.extra_specs, {}, nova_options.defaults(self.cloud.snapshot)
+        )
 
     @property
     def _is_group(self) -> bool:
         """True if the scheduler takes the VMs of the query for a group, if only of class none."""
-        is_none = self.hpc_specs.app_class == "none"
-        is_planned = self.hpc_specs.is_planned
-        return is_none or not is_planned or self.request.in_server_group or self._is_implicit
+        return (
+            self.hpc_specs.app_class == "none"
+            or not self.hpc_specs.is_planned
+            or self.request.in_server_group
+            or self._is_implicit
+        )
 
     @property
     def notes(self) -> list[str]:
         """Sentences on what is wrong in the request, and on what the room does not count."""
         flavor, snapshot = self.request.flavor, self.cloud.snapshot
-        found = [*self.hpc_specs.faults, *self.hpc_specs.ignored]
-        found += pci_aliases.notes(flavor, snapshot)
+        found = [
+            *self.hpc_specs.faults,
+            *self.hpc_specs.ignored,
+            *pci_aliases.notes(flavor, snapshot),
+        ]
         if nova_options.enabled(snapshot).has_filter(GROUP_FILTER) and not self._is_group:
             found.append(
                 "the flavor names no hpc:app_class and implicit_groups is off: only the VMs of a "
@@ -163,12 +174,11 @@ def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
     topology = cloud.topology
     if hpc_specs.is_flat:
         topology = Topology.from_tree({"cloud": list(topology.hosts)}, levels=("cloud",))
-    gone = frozenset(server.uuid for server in request.moves)
     # They can stay on their hosts, even if these take no other VMs.
     own = Counter(vm.place for vm in request.moves)
-    least = np.array([own[node.host, node.nodename] for node in cloud.snapshot.hypervisors])
+    least = np.array([own[node.place] for node in cloud.snapshot.hypervisors])
     rooms = _rooms(cloud, request, least)
-    beside = colocation.rooms(cloud, runs, gone)
+    beside = colocated_vms.rooms(cloud, runs, request.moved_uuids)
     room = np.maximum(np.minimum(rooms.room, beside), least)
     group = _group_request(cloud, request, hpc_specs, topology, room, rooms)
     return SnapshotRequest(cloud, request, hpc_specs, group, rooms)
@@ -188,16 +198,16 @@ def _is_unplanned(cloud: Cloud, request: GroupQuery) -> bool:
     """
     if not request.is_single or request.in_server_group or request.constraints:
         return False
-    app_class = _application(cloud, request, in_group=False).app_class
-    classes = nova_options.defaults(cloud.snapshot).mdobp_classes
     return nova_options.enabled(cloud.snapshot).has_mdobp and mdobp_classes.places(
-        app_class, classes
+        _application(cloud, request, in_group=False).app_class,
+        nova_options.defaults(cloud.snapshot).mdobp_classes,
     )
 
 
 def _hpc_specs(cloud: Cloud, specs: Mapping[str, str]) -> HPCSpecs:
-    defaults = nova_options.defaults(cloud.snapshot)
-    return extra_specs.read(specs, {}, cloud.description.request_levels, defaults)
+    return extra_specs.read(
+        specs, {}, cloud.description.request_levels, nova_options.defaults(cloud.snapshot)
+    )
 
 
 def _group_request(
@@ -210,8 +220,7 @@ def _group_request(
 ) -> GroupRequest:
     snapshot = cloud.snapshot
     enabled = nova_options.enabled(snapshot)
-    places = [(node.host, node.nodename) for node in snapshot.hypervisors]
-    by_mdobp = hpc_specs.by_mdobp and enabled.has_mdobp
+    places = [node.place for node in snapshot.hypervisors]
     by_type = hpc_specs.homogeneous != "false" and enabled.has_filter(HOMOGENEITY_FILTER)
     return GroupRequest.of(
         topology,
@@ -229,7 +238,7 @@ def _group_request(
         ),
         left=request.count,
         awaiting=request.count,
-        packing=_packing(cloud, request) if by_mdobp else None,
+        packing=_packing(cloud, request) if hpc_specs.by_mdobp and enabled.has_mdobp else None,
         processors=hypervisor_processors.of(cloud, request.members, room) if by_type else None,
         check=rooms,
     )
@@ -238,13 +247,13 @@ def _group_request(
 def _packing(cloud: Cloud, request: GroupQuery) -> MDOBPInput:
     nodes = cloud.snapshot.hypervisors
     vm = _application(cloud, request)
-    gains = nova_options.attracting(cloud.snapshot, vm.name)
     attractions = None
-    if gains:
-        there = colocation.running(cloud, frozenset(server.uuid for server in request.moves))
-        beside = (there.get((node.host, node.nodename), {}).values() for node in nodes)
+    if gains := nova_options.attracting(cloud.snapshot, vm.name):
+        there = colocated_vms.running(cloud, request.moved_uuids)
         apart = nova_options.incompatible(cloud.snapshot, vm.name)
-        attractions = [attraction(vm, vms, gains, apart) for vms in beside]
+        attractions = [
+            attraction(vm, there.get(node.place, {}).values(), gains, apart) for node in nodes
+        ]
     return MDOBPInput.of(
         flavor_request.demand_of(request.flavor, boots_from_volume=request.boots_from_volume),
         [

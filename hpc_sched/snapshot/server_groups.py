@@ -1,10 +1,28 @@
-"""Server groups of a snapshot: their policy, their placed VMs, and these as a request."""
+"""Server groups of a snapshot: their policy, and the placement of their VMs with its cost."""
 
+import math
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.snapshot import group_fit, request_builder
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.model import Group, Server
 from hpc_sched.snapshot.request_builder import GroupQuery
+from hpc_sched.snapshot.snapshot_model import Group, Server
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlacement:
+    """A server group on the fabric."""
+
+    group: Group
+    servers: tuple[Server, ...]  # its VMs that exist, by name
+    counts: Mapping[str, int]  # VMs per host
+    leaves: Mapping[str, int]  # VMs per leaf, most first
+    hop_bytes: float | None  # None for VMs on several islands
+    least: float | None  # of the same VMs on free and their own resources; None: no plan is known
+    notes: tuple[str, ...]
 
 
 def policy_of(group: Group) -> str:
@@ -14,11 +32,14 @@ def policy_of(group: Group) -> str:
     return group.policy
 
 
-def most_per_host(group: Group) -> int | None:
-    """Return the most VMs of the group on one service host, None if unbounded."""
-    if group.policy != "anti-affinity":
+def most_per_host(policy: str | None, rule: int | None) -> int | None:
+    """Return the most VMs of a group on one service host, None if unbounded.
+
+    :param rule: max_server_per_host, which means something with anti-affinity alone; None: 1
+    """
+    if policy != "anti-affinity":
         return None
-    return 1 if group.max_per_host is None else group.max_per_host
+    return 1 if rule is None else rule
 
 
 def placed_of(cloud: Cloud, group: Group) -> tuple[Server, ...]:
@@ -34,8 +55,7 @@ def kinds_of(servers: tuple[Server, ...]) -> list[str]:
 
 def as_request(cloud: Cloud, group: Group) -> GroupQuery | None:
     """Return a request to place the group's placed VMs anew with their largest flavor, or None."""
-    placed = placed_of(cloud, group)
-    if not placed:
+    if not (placed := placed_of(cloud, group)):
         return None
     model = max(placed, key=lambda s: (s.flavor.vcpus, s.flavor.memory_mb, s.name, s.uuid))
     return GroupQuery(
@@ -43,7 +63,40 @@ def as_request(cloud: Cloud, group: Group) -> GroupQuery | None:
         count=len(placed),
         group_id=group.uuid,
         policy=group.policy,
-        max_per_host=most_per_host(group),
+        max_per_host=most_per_host(group.policy, group.max_per_host),
         boots_from_volume=model.boots_from_volume,
         moves=placed,
+    )
+
+
+def placement_of(cloud: Cloud, group: Group) -> GroupPlacement:
+    """Return the placement of a group. Takes as long as one plan of its VMs."""
+    servers = cloud.members_of(group)
+    placed = placed_of(cloud, group)
+    hosts = [cloud.host_of[server.uuid] for server in placed]
+    counts = Counter(hosts)
+    leaves = Counter(map(cloud.topology.leaf_of, hosts))
+    now = hop_bytes_of_counts(topology=cloud.topology, counts=counts)
+    notes: list[str] = []
+    found = None
+    if (request := as_request(cloud, group)) is not None:
+        state = request_builder.of(cloud, request)
+        notes += state.notes
+        found = group_fit.least(state)
+    least = now if found is None else min(now, found)
+    if len(kinds := kinds_of(placed)) > 1:
+        notes.append(
+            f"its VMs are of several flavors ({', '.join(kinds)}): the least possible takes all "
+            "for the largest"
+        )
+    if gone := len(group.members) - len(servers):
+        notes.append(f"{gone} of its members are no servers any more")
+    return GroupPlacement(
+        group=group,
+        servers=servers,
+        counts=dict(sorted(counts.items())),
+        leaves=dict(sorted(leaves.items(), key=lambda item: (-item[1], item[0]))),
+        hop_bytes=None if math.isinf(now) else now,
+        least=None if math.isinf(least) else least,
+        notes=tuple(notes),
     )

@@ -9,8 +9,8 @@ from msgspec import structs
 
 from hpc_sched import exceptions
 from hpc_sched.snapshot.cloud import Cloud, similar
-from hpc_sched.snapshot.model import Hypervisor
 from hpc_sched.snapshot.room import provider_trees
+from hpc_sched.snapshot.snapshot_model import Hypervisor
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import by_name
@@ -38,8 +38,7 @@ def addition_in(expansion: hostlist.Expansion, text: str) -> Addition:
     :param expansion: of the hosts of all additions
     :raises ValueError: saying what was expected
     """
-    found = _ADDITION.fullmatch(text)
-    if found is None:
+    if (found := _ADDITION.fullmatch(text)) is None:
         raise ValueError(f"expected {ADDITION}, found {text!r}")
     return Addition(
         found["leaf"], tuple(expansion.expand(found["hosts"])), found["parent"], found["like"]
@@ -62,11 +61,10 @@ def emptied(cloud: Cloud) -> Cloud:
     On hosts that had VMs, NUMA cells and PCI devices count as unread: what is free there without
     these VMs is not recorded.
     """
-    snapshot = cloud.snapshot
     without = structs.replace(
-        snapshot,
-        hypervisors=tuple(map(_emptied, snapshot.hypervisors)),
-        shared_providers=provider_trees.unused(snapshot.shared_providers),
+        cloud.snapshot,
+        hypervisors=tuple(map(_emptied, cloud.snapshot.hypervisors)),
+        shared_providers=provider_trees.unused(cloud.snapshot.shared_providers),
         servers=(),
         groups=(),
     )
@@ -103,8 +101,14 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
                 raise _error(f"{addition.leaf}: host {host!r} is there already")
             known.add(host)
             leaf.append(host)
-            providers = provider_trees.copied(like, host)
-            nodes.append(structs.replace(unused, host=host, nodename=host, providers=providers))
+            nodes.append(
+                structs.replace(
+                    unused,
+                    host=host,
+                    nodename=host,
+                    providers=provider_trees.copied(like, host),
+                )
+            )
     try:
         fabric = Topology.from_tree(
             tree,
@@ -117,8 +121,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
     except exceptions.TopologyError as failure:
         raise _error(f"--add: {failure}") from failure
     nodes.sort(key=lambda node: (node.nodename, node.host))
-    snapshot = structs.replace(cloud.snapshot, hypervisors=tuple(nodes))
-    found = Cloud.of(snapshot, fabric)
+    found = Cloud.of(structs.replace(cloud.snapshot, hypervisors=tuple(nodes)), fabric)
     return replace(found, drained=cloud.drained, fittings=cloud.fittings)
 
 
@@ -139,11 +142,10 @@ def _below(cloud: Cloud, name: str) -> tuple[str, ...]:
         return (name,)
     if switches := topology.switches_known_as(name):
         return tuple(host for switch in switches for host in topology.hosts_of(switch))
-    found = tuple(sorted({host for place, host in cloud.name_at.items() if name in place}))
-    if not found:
+    if not (found := {host for place, host in cloud.name_at.items() if name in place}):
         known = [*topology.hosts, *(switch.name for switch in topology.switches)]
         raise _error(f"there is no host or switch {name!r}{similar(name, known)}")
-    return found
+    return tuple(sorted(found))
 
 
 def _is_switch(topology: Topology, name: str) -> bool:
@@ -172,10 +174,9 @@ def _like(cloud: Cloud, addition: Addition) -> str:
         leaf = addition.leaf
         hosts = cloud.description.hosts_of(leaf) if _is_switch(cloud.description, leaf) else ()
         fault = f"{leaf}: no host is there that the added ones could be like: give :like=HOST"
-    for host in hosts:
-        if host in cloud.hosts:
-            return host
-    raise _error(fault)
+    if (found := next((host for host in hosts if host in cloud.hosts), None)) is None:
+        raise _error(fault)
+    return found
 
 
 def _leaf(tree: dict[str, Any], switches: dict[str, Any], addition: Addition) -> list[str]:
@@ -189,9 +190,10 @@ def _leaf(tree: dict[str, Any], switches: dict[str, Any], addition: Addition) ->
         above = switches.get(parent or "")
         if not isinstance(above, dict):
             known = [switch for switch, below in switches.items() if isinstance(below, dict)]
-            found = f"{parent!r}{similar(parent or '', known)}"
-            expected = f"expected the switch above a new leaf, as in PARENT/{name}"
-            raise _error(f"{name}: {expected}, found {found}")
+            raise _error(
+                f"{name}: expected the switch above a new leaf, as in PARENT/{name}, "
+                f"found {parent!r}{similar(parent or '', known)}"
+            )
         hosts = switches[name] = above[name] = []
     assert isinstance(hosts, list)
     return hosts

@@ -8,12 +8,12 @@ from nova import exception, objects
 from nova.scheduler import request_filter, utils
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from hpc_sched.snapshot.model import Flavor
 from hpc_sched.snapshot.room.flavor_request import (
     STANDARD_CLASSES,
     demand_of,
     resource_request,
 )
+from hpc_sched.snapshot.snapshot_model import Flavor
 
 POLICIES = ("none", "isolate")
 

@@ -15,7 +15,7 @@ TOPOLOGY = '{"nova_object.name": "NUMATopology"}'
 CODE = """
 import argparse, sys
 from hpc_sched.cli.common import nova_conf, nova_devices
-from hpc_sched.snapshot.model import Hypervisor, Snapshot
+from hpc_sched.snapshot.snapshot_model import Hypervisor, Snapshot
 nodes = tuple(Hypervisor(n, n, True, True, {}, {}) for n in ("n1", "n2"))
 found = Snapshot("now", nodes, (), (), ())
 args = argparse.Namespace(config_file=[sys.argv[1]], config_dir=None)

@@ -18,7 +18,7 @@ import pytest
 
 from hpc_sched.cli import main
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
-from hpc_sched.snapshot.model import Hypervisor, Server, Snapshot
+from hpc_sched.snapshot.snapshot_model import Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import connection, live, placement_providers, snapshot_file
 from hpc_sched.topology import Topology
 from tests.functional import cloud_file

@@ -16,7 +16,7 @@ from hpc_sched.sim.cluster.cluster import ProcessorTypes
 from hpc_sched.sim.cluster.snapshot_cluster import cluster_of
 from hpc_sched.snapshot import group_fit, nova_options, request_builder
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.model import Aggregate, Flavor, Hypervisor, Snapshot
+from hpc_sched.snapshot.snapshot_model import Aggregate, Flavor, Hypervisor, Snapshot
 from tests.functional.pods import FABRIC
 from tests.functional.states import host_state, preferred, spec
 

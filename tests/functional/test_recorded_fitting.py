@@ -31,8 +31,8 @@ from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
 from hpc_sched.nova_glue.read.room.nova_fitting import NovaFitting
 from hpc_sched.snapshot import group_fit, request_builder
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.model import Flavor, Hypervisor, Snapshot
 from hpc_sched.snapshot.request_builder import GroupQuery
+from hpc_sched.snapshot.snapshot_model import Flavor, Hypervisor, Snapshot
 from hpc_sched.topology import Topology
 from tests.functional import nova_objects, provider_rows
 from tests.functional.cloud_kinds import TWO_BY_FOUR

@@ -19,7 +19,7 @@ from hpc_sched import digests, exceptions, topology
 from hpc_sched.configuration import topology_options
 from hpc_sched.nova_glue.io import loaded_topology, periodic_thread
 from hpc_sched.nova_glue.io.aggregates_driver import AggregatesDriver
-from hpc_sched.snapshot.model import Aggregate
+from hpc_sched.snapshot.snapshot_model import Aggregate
 from hpc_sched.topology import canonical_text
 from hpc_sched.topology.readers import aggregate_tree
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver

@@ -19,9 +19,9 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.room import candidate_enumeration
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
-from hpc_sched.snapshot.model import Flavor, Hypervisor, Snapshot
 from hpc_sched.snapshot.room import flavor_request, pci_aliases, provider_trees
 from hpc_sched.snapshot.room.snapshot_rooms import SnapshotRooms
+from hpc_sched.snapshot.snapshot_model import Flavor, Hypervisor, Snapshot
 from hpc_sched.snapshot.source import placement_providers
 from tests.functional import nova_objects, provider_rows
 from tests.functional.cloud_kinds import EMPTY

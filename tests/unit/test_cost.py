@@ -5,9 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched import exceptions
-from hpc_sched.core.cost import prices
-from hpc_sched.core.cost.prices import Prices
-from hpc_sched.core.cost.usage import Usage
+from hpc_sched.core.cost import Prices, Usage, prices_in
 from hpc_sched.core.extra_spec_names import APP_CLASSES
 
 # Gupta2013, Table I: EC2 compute units and dollars an hour.
@@ -66,24 +64,24 @@ def test_with_one_price_the_classes_do_not_matter(hours, price):
     ],
 )
 def test_prices_are_one_number_or_one_per_class_with_one_for_the_others(text, found):
-    assert prices.read(text, "--price") == found
+    assert prices_in(text, "--price") == found
 
 
 @given(by_class, st.none() | amounts)
 def test_prices_are_written_as_they_are_read(named, others):
     stated = Prices(named, others)
     if str(stated):
-        assert prices.read(str(stated), "price") == stated
+        assert prices_in(str(stated), "price") == stated
 
 
 def test_the_price_without_a_class_is_that_of_the_classes_not_named():
-    stated = prices.read("0.05,sync=0.03", "--price")
+    stated = prices_in("0.05,sync=0.03", "--price")
     assert [stated.of(name) for name in APP_CLASSES] == [0.05, 0.03, 0.05, 0.05]
     assert stated.notes(APP_CLASSES) == []
 
 
 def test_classes_without_a_price_are_free_and_named_in_a_note():
-    stated = prices.read("sync=0.03", "--price")
+    stated = prices_in("sync=0.03", "--price")
     assert [stated.of(name) for name in APP_CLASSES] == [0, 0.03, 0, 0]
     assert stated.notes(["sync"]) == []
     assert stated.notes(["none", "sync", "async"]) == [
@@ -109,6 +107,6 @@ def test_classes_without_a_price_are_free_and_named_in_a_note():
 )
 def test_what_is_no_price_is_an_error_that_names_option_and_part(text, error):
     with pytest.raises(exceptions.ConfigError) as found:
-        prices.read(text, "--price")
+        prices_in(text, "--price")
     assert str(found.value).startswith("--price: expected ")
     assert error in str(found.value)

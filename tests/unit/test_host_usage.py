@@ -1,7 +1,7 @@
 """What runs on the hosts of a fabric, and which of them Nova knows."""
 
 from hpc_sched.snapshot import host_usage
-from hpc_sched.snapshot.model import Flavor, Hypervisor, Server, Snapshot
+from hpc_sched.snapshot.snapshot_model import Flavor, Hypervisor, Server, Snapshot
 from hpc_sched.topology import Topology
 from hpc_sched.topology.writers import svg
 

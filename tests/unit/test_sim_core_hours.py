@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core.cost.prices import Prices
-from hpc_sched.core.cost.usage import Usage
+from hpc_sched.core.cost import Prices, Usage
 from hpc_sched.core.extra_spec_names import APP_CLASSES
 from hpc_sched.core.processors.processor_ranking import ProcessorRanking
 from hpc_sched.core.sharing.cache_interference import Application

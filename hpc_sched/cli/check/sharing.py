@@ -5,7 +5,7 @@ import argparse
 from hpc_sched.cli.common import nova_conf, sources
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.enabled_plugins import INTERFERENCE_FILTER
-from hpc_sched.snapshot import colocation
+from hpc_sched.snapshot import colocated_vms
 from hpc_sched.topology import plurals
 
 
@@ -39,7 +39,7 @@ exit codes: 0 no rule is broken, 1 some are or the command failed, 2 wrong usage
         """Return a row for each rule that a host breaks."""
         cloud = sources.cloud_without_fabric(parsed_args)
         hosts = {node.nodename for node in cloud.snapshot.hypervisors}
-        broken = colocation.broken_rules(cloud)
+        broken = colocated_vms.broken_rules(cloud)
         names = {server.uuid: server.name or server.uuid for server in cloud.snapshot.servers}
         self.exit_code = int(bool(broken))
         number = plurals.text(len({place for place, _ in broken}), "host")

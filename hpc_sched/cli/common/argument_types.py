@@ -1,13 +1,14 @@
 """Arguments of commands as values, and the types of what is given for them."""
 
 import argparse
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from hpc_sched import decimals
 from hpc_sched.core.constraints.extra_spec import number_up_to
-from hpc_sched.core.cost import prices
+from hpc_sched.core.cost import prices_in
 
 _MAX_DIGITS = 9
 _Value = TypeVar("_Value")
@@ -109,7 +110,7 @@ PRICE = argument(
     "price of a core-hour, which is one vcpu of a VM for an hour, in any currency: a "
     "number, or one per application class, as in sync=0.03,async=0.07; 0.05,sync=0.03 has "
     "one for the other classes too (default: no revenue)",
-    type=parsed_by(lambda text: prices.read(text, "--price"), prefix="--price: "),
+    type=parsed_by(functools.partial(prices_in, what="--price"), prefix="--price: "),
     metavar="PRICES",
 )
 

@@ -114,8 +114,11 @@ class TextLister(HPCSchedCommand, Lister):
         # In this class only: an entry point would add the format to all commands built on cliff.
         # The formatter is a placeholder, because produce_output() writes the text.
         plugins = super()._load_formatter_plugins()
-        value = f"{ValueFormatter.__module__}:{ValueFormatter.__name__}"
-        point = EntryPoint(TEXT, value, self.formatter_namespace)
+        point = EntryPoint(
+            TEXT,
+            f"{ValueFormatter.__module__}:{ValueFormatter.__name__}",
+            self.formatter_namespace,
+        )
         plugins.extensions.append(Extension(TEXT, point, ValueFormatter, ValueFormatter()))
         return plugins
 

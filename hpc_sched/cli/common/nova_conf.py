@@ -17,7 +17,7 @@ from hpc_sched.cli.common import output
 from hpc_sched.configuration import config_files
 from hpc_sched.configuration.option_value import value_of
 from hpc_sched.core.sharing import interference_file
-from hpc_sched.snapshot.model import Snapshot
+from hpc_sched.snapshot.snapshot_model import Snapshot
 
 _ALIAS = cfg.MultiStrOpt(
     "alias",
@@ -63,8 +63,14 @@ def read_if_any(args: argparse.Namespace) -> cfg.ConfigOpts | None:
     found = cfg.ConfigOpts()
     conf.register_opts(found)
     found.register_opts(_names_for_values())
-    named = [f"--config-file={Path(path)}" for path in args.config_file or ()]
-    named += [f"--config-dir={Path(path)}" for path in args.config_dir or ()]
+    named = [
+        f"{option}={Path(path)}"
+        for option, paths in (
+            ("--config-file", args.config_file),
+            ("--config-dir", args.config_dir),
+        )
+        for path in paths or ()
+    ]
     config_files.parse(found, named, project="nova")
     return found
 

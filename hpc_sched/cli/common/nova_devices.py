@@ -10,9 +10,9 @@ from oslo_config import cfg
 from hpc_sched import exceptions, masking
 from hpc_sched.cli.common import output
 from hpc_sched.configuration.option_value import value_of
-from hpc_sched.snapshot.model import Flavor, Snapshot
 from hpc_sched.snapshot.room import device_fitting, pci_aliases
 from hpc_sched.snapshot.room.device_fitting import DeviceFitting
+from hpc_sched.snapshot.snapshot_model import Flavor, Snapshot
 
 
 def fitting_of(flavor: Flavor, snapshot: Snapshot) -> DeviceFitting | None:
@@ -20,8 +20,7 @@ def fitting_of(flavor: Flavor, snapshot: Snapshot) -> DeviceFitting | None:
     has_devices = any(node.devices is not None for node in snapshot.hypervisors)
     if not (has_devices and device_fitting.requested(flavor, snapshot)):
         return None
-    nova = _nova()
-    if nova is None:
+    if (nova := _nova()) is None:
         return None
     specs = dict(flavor.extra_specs)
     if snapshot.pci_aliases is None:
@@ -41,8 +40,7 @@ def with_devices(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
     """Return a snapshot with the devices of Nova's databases, if nova.conf names these."""
     options.register_opts([cfg.StrOpt("connection", secret=True)], group="api_database")
     named = value_of(options, "connection", "api_database", is_secret=True)
-    nova = _nova() if named else None
-    if nova is None:
+    if not named or (nova := _nova()) is None:
         return snapshot
     from hpc_sched.nova_glue import service_setup
 
@@ -54,10 +52,7 @@ def with_devices(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
     except Exception as failure:  # of a database driver; the rest of the snapshot holds
         found, problems = {}, [masking.first_line(failure)]
     output.note(*(f"NUMA cells and PCI devices cannot be read: {one}" for one in problems))
-    nodes = (
-        replace(node, devices=found.get((node.host, node.nodename)))
-        for node in snapshot.hypervisors
-    )
+    nodes = (replace(node, devices=found.get(node.place)) for node in snapshot.hypervisors)
     return replace(snapshot, hypervisors=tuple(nodes))
 
 

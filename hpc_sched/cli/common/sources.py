@@ -14,7 +14,7 @@ from hpc_sched.configuration import topology_options
 from hpc_sched.snapshot import host_usage
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.host_usage import FabricUsage
-from hpc_sched.snapshot.model import Snapshot
+from hpc_sched.snapshot.snapshot_model import Snapshot
 from hpc_sched.snapshot.source import live, snapshot_file
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.model import Topology
@@ -158,12 +158,14 @@ def topology_of(
                 f"aggregates are meant, --cloud or --snapshot, or {AGGREGATES}:SNAPSHOT as the "
                 "topology"
             )
-        keys = (defaults | given).get("aggregate_key")
-        return aggregate_tree.topology_of(snapshot.aggregates, keys)
+        return aggregate_tree.topology_of(
+            snapshot.aggregates, (defaults | given).get("aggregate_key")
+        )
     named, path = topology_driver.driver_and_path(source)
     if named == AGGREGATES:
-        aggregates = snapshot_file.read(path).aggregates
-        return aggregate_tree.topology_of(aggregates, given.get("aggregate_key"))
+        return aggregate_tree.topology_of(
+            snapshot_file.read(path).aggregates, given.get("aggregate_key")
+        )
     if named and path.startswith(CLOUD):
         return topology_driver.load(named, cloud=path.removeprefix(CLOUD), **given)
     if os.path.isdir(path):
@@ -174,8 +176,9 @@ def topology_of(
     else:
         shown, content = path, files.read_bytes(path, *limits)
     content = decompressed(content, shown, MAX_BYTES)
-    name = named or topology_driver.driver_of(content, shown)
-    driver = topology_driver.driver(name, path=path, **given)
+    driver = topology_driver.driver(
+        named or topology_driver.driver_of(content, shown), path=path, **given
+    )
     if not isinstance(driver, TextDriver):
         return driver.load()
     return driver.parse(driver.described(content, shown))

@@ -16,7 +16,7 @@ from hpc_sched.snapshot.cloud import find_one
 from hpc_sched.snapshot.log import decision_costs, logged_decisions, record_text
 from hpc_sched.snapshot.log.decision_costs import DecisionCosts
 from hpc_sched.snapshot.log.logged_decisions import Record
-from hpc_sched.snapshot.model import Group, Server, Snapshot
+from hpc_sched.snapshot.snapshot_model import Group, Server, Snapshot
 from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
 
@@ -113,8 +113,7 @@ def _costs(
 def _as_json(
     record: Record, landing: Record | None, costs: DecisionCosts | None
 ) -> Iterator[Mapping[str, Any]]:
-    more = {} if costs is None else {"counterfactual": costs.as_json()}
-    yield {**record, **more}
+    yield record if costs is None else {**record, "counterfactual": costs.as_json()}
     if landing is not None:
         yield landing
 

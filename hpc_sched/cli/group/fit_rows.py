@@ -75,9 +75,10 @@ def places(found: Cloud, plan: Plan) -> Table:
 
 def largest(state: SnapshotRequest) -> Table:
     """Return a row for each level: the largest group that fits under one switch of it."""
-    found = group_fit.largest(state)
-    rows = [(gang.level, gang.vms, gang.switch if gang.vms else None) for gang in found]
-    return ("Level", "VMs", "Switch"), rows
+    return ("Level", "VMs", "Switch"), [
+        (gang.level, gang.vms, gang.switch if gang.vms else None)
+        for gang in group_fit.largest(state)
+    ]
 
 
 def _finite(cost: float | None) -> float | None:

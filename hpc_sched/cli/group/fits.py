@@ -24,7 +24,7 @@ from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER, INTERFERENCE_FILTER
 from hpc_sched.snapshot import group_fit, request_builder, server_groups, what_if
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.model import Flavor
+from hpc_sched.snapshot.snapshot_model import Flavor
 from hpc_sched.topology import hostlist
 
 # Exit code that scripts distinguish from an error and from wrong usage.
@@ -161,8 +161,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
                 output.note(f"no VM can join the group: {conflict}")
             return fit_rows.largest(state)
         fit = group_fit.fit(state)
-        if fit.plan is None:
-            self.exit_code = DOES_NOT_FIT
+        self.exit_code = DOES_NOT_FIT if fit.plan is None else 0
         if parsed_args.summary:
             return fit_rows.summary(state, fit)
         if fit.plan is not None:
@@ -190,31 +189,25 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQue
         output.note(f"of the group's own flavor {flavor.name}")
     else:
         raise exceptions.SnapshotError(f"group {args.group} has no VM: give its --flavor")
-    constraints: dict[str, str] = {}
-    if args.level is not None:
-        levels = found.description.request_levels
-        if args.level not in levels:
-            raise exceptions.SnapshotError(
-                f"there is no level {args.level!r}: expected one of {', '.join(levels)}"
-            )
-        constraints[Require.spec.name] = args.level
-    for one in COUNTED:
-        if (number := getattr(args, one.name)) is not None:
-            constraints[one.spec.name] = str(number)
-    if group is None:
-        policy = args.policy
-        max_per_host = (args.max_per_host or 1) if policy == "anti-affinity" else None
-    else:
-        policy, max_per_host = group.policy, server_groups.most_per_host(group)
+    levels = found.description.request_levels
+    if args.level is not None and args.level not in levels:
+        raise exceptions.SnapshotError(
+            f"there is no level {args.level!r}: expected one of {', '.join(levels)}"
+        )
+    constraints = {Require.spec.name: args.level}
+    constraints |= {one.spec.name: getattr(args, one.name) for one in COUNTED}
+    policy, most = args.policy, args.max_per_host
+    if group is not None:
+        policy, most = group.policy, group.max_per_host
     return request_builder.GroupQuery(
         flavor=msgspec.structs.replace(
             flavor, extra_specs={**flavor.extra_specs, **dict(args.property)}
         ),
-        constraints=constraints,
+        constraints={name: str(value) for name, value in constraints.items() if value is not None},
         count=args.count or 1,
         boots_from_volume=args.volume or boots_from_volume,
         policy=policy,
-        max_per_host=max_per_host,
+        max_per_host=server_groups.most_per_host(policy, most),
         group_id="" if group is None else group.uuid,
         members=placed,
         is_single=args.count == 1,
@@ -232,8 +225,7 @@ def _say_notes(state: request_builder.SnapshotRequest) -> None:
         )
     if state.cloud.snapshot.filters is None:
         keys = (extra_specs.CACHE_SCORE, extra_specs.APP_NAME, extra_specs.HOMOGENEOUS)
-        ignored = ", ".join(key for key in keys if key in state.request.flavor.extra_specs)
-        if ignored:
+        if ignored := ", ".join(key for key in keys if key in state.request.flavor.extra_specs):
             output.note(
                 f"{ignored} ignored: no nova.conf says whether "
                 f"{INTERFERENCE_FILTER} and {HOMOGENEITY_FILTER} are enabled"

@@ -6,8 +6,9 @@ from hpc_sched import terminal_text
 from hpc_sched.cli.common import output, sources
 from hpc_sched.cli.common.argument_types import argument, flag
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
-from hpc_sched.snapshot import group_placement, server_groups
+from hpc_sched.snapshot import server_groups
 from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.server_groups import GroupPlacement
 from hpc_sched.topology import plurals
 
 _COLUMNS = ("Name", "ID", "Status", "Host", "Leaf", "Above")
@@ -46,7 +47,7 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return columns and rows."""
         found = sources.cloud_of(parsed_args)
-        shown = group_placement.of(found, found.group(parsed_args.group))
+        shown = server_groups.placement_of(found, found.group(parsed_args.group))
         output.note(*shown.notes)
         if parsed_args.summary:
             group = shown.group
@@ -72,7 +73,7 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
         return _COLUMNS, rows
 
 
-def _picture(cloud: Cloud, placed: group_placement.GroupPlacement) -> list[str]:
+def _picture(cloud: Cloud, placed: GroupPlacement) -> list[str]:
     topology = cloud.topology
     every = len(topology.leaves) <= _MAX_LEAVES
     shown = [leaf for leaf in topology.leaves if every or leaf in placed.leaves]
@@ -83,17 +84,15 @@ def _picture(cloud: Cloud, placed: group_placement.GroupPlacement) -> list[str]:
         + " ".join(_cell(cloud, placed, host) for host in topology.hosts_of(leaf))
         for leaf, title in zip(shown, titles, strict=True)
     ]
-    others = len(topology.leaves) - len(shown)
-    if others:
+    if others := len(topology.leaves) - len(shown):
         lines.append(f"and {plurals.text(others, 'leaf switch')} without VMs of the group")
-    number = sum(placed.counts.values())
     return [
         "",
         *map(str.rstrip, lines),
         "",
         " " * width + _LEGEND,
         "",
-        f"VMs placed       {number} of {len(placed.servers)}",
+        f"VMs placed       {sum(placed.counts.values())} of {len(placed.servers)}",
         f"hosts used       {len(placed.counts)}",
         f"leaves used      {len(placed.leaves)}",
         f"Hop-Byte cost    {terminal_text.hop_bytes(placed.hop_bytes)}",
@@ -101,12 +100,10 @@ def _picture(cloud: Cloud, placed: group_placement.GroupPlacement) -> list[str]:
     ]
 
 
-def _cell(cloud: Cloud, placed: group_placement.GroupPlacement, host: str) -> str:
-    own = placed.counts.get(host, 0)
-    if own:
+def _cell(cloud: Cloud, placed: GroupPlacement, host: str) -> str:
+    if own := placed.counts.get(host, 0):
         return str(own) if own < 10 else "+"
-    nodes = cloud.hosts.get(host, ())
-    if not nodes:
+    if not (nodes := cloud.hosts.get(host, ())):
         return "?"
     if not any(cloud.takes_vms(node) for node in nodes):
         return "!"

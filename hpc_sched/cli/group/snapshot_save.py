@@ -12,7 +12,7 @@ from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.configuration import config_files
 from hpc_sched.configuration.option_value import value_of
 from hpc_sched.snapshot.log import logged_decisions
-from hpc_sched.snapshot.model import Snapshot
+from hpc_sched.snapshot.snapshot_model import Snapshot
 from hpc_sched.snapshot.source import live, snapshot_file
 from hpc_sched.topology import plurals
 from hpc_sched.topology.writers import yaml_writer

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 import hpc_sched
 from hpc_sched.snapshot import cloud_room, host_usage
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.model import Flavor
+from hpc_sched.snapshot.snapshot_model import Flavor
 from hpc_sched.topology.writers import svg
 
 PREFIX = "hpc_sched_cloud_"

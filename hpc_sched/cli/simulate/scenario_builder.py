@@ -23,7 +23,7 @@ from hpc_sched.sim.runtime import calibration, runtime_model
 from hpc_sched.sim.scenario import Run, Scenario
 from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.model import Snapshot
+from hpc_sched.snapshot.snapshot_model import Snapshot
 from hpc_sched.snapshot.source import snapshot_file
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.plurals import text as counted

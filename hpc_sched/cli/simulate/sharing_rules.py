@@ -8,7 +8,7 @@ from hpc_sched.core.sharing.cache_interference import ALPHA, BETA, InterferenceI
 from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
 from hpc_sched.sim.jobs.distributions import Mix
 from hpc_sched.snapshot import nova_options
-from hpc_sched.snapshot.model import Snapshot
+from hpc_sched.snapshot.snapshot_model import Snapshot
 from hpc_sched.topology import plurals
 
 _NOTHING = Snapshot("", (), (), (), ())

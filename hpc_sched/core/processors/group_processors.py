@@ -42,8 +42,7 @@ class HostProcessors:
         for i in np.arange(len(names))[candidates].tolist():
             name, found = names[i], reported[i]
             if name is not None:
-                own = found.all_cores if found else vcpus[i]
-                cores[name] = max(cores.get(name, 0), own)
+                cores[name] = max(cores.get(name, 0), found.all_cores if found else vcpus[i])
                 if found:
                     features[name] = found.features
         types = np.array([name or "" for name in names], dtype=object)
@@ -58,8 +57,9 @@ class HostProcessors:
     def best_first(self) -> list[str]:
         """Return the types that the group may take, best first; only those of its members."""
         members = self.of_members
-        known = [name for name in self.hypervisors if not members or name in members]
-        cores = {name: self.cores[name] for name in known}
+        cores = {
+            name: self.cores[name] for name in self.hypervisors if not members or name in members
+        }
         return best_first(cores, self.ranking, members, self.features)
 
     def fault_of_members(self) -> Refusal | None:
@@ -69,9 +69,8 @@ class HostProcessors:
                 f"the processor type of {unknown} members of the group is not known"
             )
         if len(self.members) > 1:
-            names = ", ".join(sorted(self.of_members))
             what = f"members of the group run on {len(self.members)} processor types"
-            return Refusal(f"{what}: {names}", what)
+            return Refusal(f"{what}: {', '.join(sorted(self.of_members))}", what)
         return None
 
     def refusal(self, count: int, most: int, requested: int) -> Refusal:
@@ -82,14 +81,13 @@ class HostProcessors:
         :param requested: VMs of the request; the tenant's text has no number from there on
         """
         members = ", ".join(sorted(self.of_members))
-        why = f"no single processor type holds {count} VMs"
-        most_on = "largest gang that fits on"
         types = ", ".join(sorted(self.best_first())) or "none is known"
-        tenant = why
+        operator = tenant = f"no single processor type holds {count} VMs"
+        most_on = "largest gang that fits on"
         if most < requested:
             where = "the type of the members" if members else "one type"
             tenant += f": {most_on} {where}: {most}"
         if members:
-            why += f" on {members}, where its members run"
+            operator += f" on {members}, where its members run"
         where = "it" if members else "one type"
-        return Refusal(f"{why}: {most_on} {where}: {most} (types: {types})", tenant)
+        return Refusal(f"{operator}: {most_on} {where}: {most} (types: {types})", tenant)

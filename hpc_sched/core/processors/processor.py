@@ -74,8 +74,9 @@ def type_names(processors: Sequence[Processor | None]) -> list[str | None]:
     of_label: dict[str, list[frozenset[str]]] = {}
     for found in known:
         of_label.setdefault(found.label, []).append(found.features)
-    names: dict[Processor | None, str] = {}
-    for found in known:
-        own = found.features - frozenset.intersection(*of_label[found.label])
-        names[found] = " ".join([found.label, *(f"+{name}" for name in sorted(own))])
+    shared = {label: frozenset.intersection(*each) for label, each in of_label.items()}
+    names: dict[Processor | None, str] = {
+        found: " +".join([found.label, *sorted(found.features - shared[found.label])])
+        for found in known
+    }
     return [names.get(found) for found in processors]

@@ -57,8 +57,11 @@ def speeds_of(
     Of two entries with as many features the faster one counts.
     """
     fastest_first = sorted(speeds, key=lambda name: (-speeds[name], name))
-    found = entries_of(types, fastest_first, features)
-    return {name: speeds[entries[0]] for name, entries in found.items() if entries}
+    return {
+        name: speeds[entries[0]]
+        for name, entries in entries_of(types, fastest_first, features).items()
+        if entries
+    }
 
 
 def entries_of(

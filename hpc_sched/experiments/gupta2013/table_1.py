@@ -1,7 +1,6 @@
 """Gupta2013, section II, Table I: what a host earns whose unused memory is filled."""
 
-from hpc_sched.core.cost.prices import Prices
-from hpc_sched.core.cost.usage import Usage
+from hpc_sched.core.cost import Prices, Usage
 from hpc_sched.experiments.experiment_table import Setting, Table, Verdict, percent
 
 # Published prices an hour, EC2 compute units, and GB.

@@ -6,7 +6,7 @@ import numpy as np
 
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
-from hpc_sched.snapshot import colocation
+from hpc_sched.snapshot import colocated_vms
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.hypervisor_processors import per_hypervisor
 
@@ -29,7 +29,7 @@ def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
     running: dict[int, list[Application]] = {}
     down = set(range(len(total)))
     without_vcpus = divided = 0
-    there = colocation.running(cloud)
+    there = colocated_vms.running(cloud)
     cores = np.zeros(len(total), dtype=np.int64)
     features: dict[str, frozenset[str]] = {}
     for node, processor, reported in zip(nodes, *per_hypervisor(cloud), strict=True):

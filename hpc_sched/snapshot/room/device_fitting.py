@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from hpc_sched.core.room.recorded_devices import RecordedDevices
-from hpc_sched.snapshot.model import Flavor, Snapshot
 from hpc_sched.snapshot.room import pci_aliases
+from hpc_sched.snapshot.snapshot_model import Flavor, Snapshot
 
 
 class DeviceFitting(Protocol):

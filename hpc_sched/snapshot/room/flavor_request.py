@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 import os_resource_classes
 
 from hpc_sched.core.room.resource_request import RequestGroup, ResourceRequest
-from hpc_sched.snapshot.model import Flavor
+from hpc_sched.snapshot.snapshot_model import Flavor
 
 CUSTOM = "CUSTOM_"
 # Nova ignores any other class that is not custom.

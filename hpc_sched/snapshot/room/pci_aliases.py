@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from hpc_sched.core.room.resource_request import RequestGroup
-from hpc_sched.snapshot.model import Flavor, Snapshot
 from hpc_sched.snapshot.room.flavor_request import CUSTOM, STANDARD_CLASSES, custom_name
+from hpc_sched.snapshot.snapshot_model import Flavor, Snapshot
 
 EXTRA_SPEC = "pci_passthrough:alias"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hpc_sched.core.room.candidate_enumeration import candidates
 from hpc_sched.core.room.provider_tree import Provider, ProviderInventory, ProviderTree
 from hpc_sched.core.room.resource_request import ResourceRequest
-from hpc_sched.snapshot.model import Hypervisor, Snapshot
+from hpc_sched.snapshot.snapshot_model import Hypervisor, Snapshot
 
 Place = tuple[str, str]  # service host and nodename
 

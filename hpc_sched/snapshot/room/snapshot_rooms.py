@@ -16,9 +16,9 @@ from hpc_sched.core.room.providers import Amounts, Inventory, most_by_class, tim
 from hpc_sched.core.room.resource_request import ResourceRequest
 from hpc_sched.core.room.shared_providers import shared_limits
 from hpc_sched.core.room.verified_rooms import VerifiedRooms
-from hpc_sched.snapshot.model import Hypervisor
 from hpc_sched.snapshot.room import provider_trees
 from hpc_sched.snapshot.room.device_fitting import DeviceFitting
+from hpc_sched.snapshot.snapshot_model import Hypervisor
 
 _PROCESSORS = ("VCPU", "PCPU")
 

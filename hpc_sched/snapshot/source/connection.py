@@ -55,10 +55,9 @@ class Api:
             )
         except (keystone.ClientException, sdk.SDKException) as failure:
             raise _error(f"{call}: {_why(failure)}") from failure
-        if answer.status_code in (401, 403):
-            raise _error(f"{call}: HTTP {answer.status_code}: {_RIGHTS[self.service]}")
-        if answer.status_code != 200:
-            raise _error(f"{call}: HTTP {answer.status_code}: {_first_line(answer.text)}")
+        if (code := answer.status_code) != 200:
+            why = _RIGHTS[self.service] if code in (401, 403) else _first_line(answer.text)
+            raise _error(f"{call}: HTTP {code}: {why}")
         try:
             document = answer.json()
         except ValueError as failure:
@@ -81,15 +80,15 @@ def connect(cloud: str | Connect | None) -> tuple[Api, Api]:
         from openstack import exceptions as sdk
     except ImportError as failure:
         raise _error(MISSING) from failure
-    if callable(cloud):
-        name = "the cloud"
-    else:
-        name = f"cloud {cloud}" if cloud else "cloud of the OS_* variables"
     try:
         found = cloud() if callable(cloud) else openstack.connect(cloud=cloud)
-        nova = Api("compute", found.compute, NOVA_VERSION)
-        return nova, Api("placement", found.placement, PLACEMENT_VERSION)
+        return (
+            Api("compute", found.compute, NOVA_VERSION),
+            Api("placement", found.placement, PLACEMENT_VERSION),
+        )
     except (keystone.ClientException, sdk.SDKException) as failure:
+        named = f"cloud {cloud}" if cloud else "cloud of the OS_* variables"
+        name = "the cloud" if callable(cloud) else named
         raise _error(f"{name}: {_why(failure)}") from failure
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.core.room.provider_tree import Provider
-from hpc_sched.snapshot.model import Aggregate, Flavor, Group, Hypervisor, Server, Snapshot
+from hpc_sched.snapshot.snapshot_model import Aggregate, Flavor, Group, Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import connection, placement_providers
 from hpc_sched.snapshot.source.connection import Api, Connect
 from hpc_sched.snapshot.source.placement_providers import Progress
@@ -45,20 +45,27 @@ def _read(nova: Api, placement: Api, progress: Progress) -> Snapshot:
     taken = datetime.now(UTC).isoformat(timespec="seconds")
     nodes = list(_paged(nova, "/os-hypervisors/detail", "hypervisors", progress))
     notes: list[str] = []
-    found = _paged(nova, "/servers/detail", "servers", progress, all_tenants="True")
-    servers = [_server(server, notes) for server in found]
-    found = _paged(nova, "/os-server-groups", "server_groups", progress, all_projects="True")
-    groups = [_group(group) for group in found]
-    found = _paged(nova, "/flavors/detail", "flavors", progress, is_public="None")
-    flavors = [_flavor(flavor) for flavor in found]
+    servers = [
+        _server(found, notes)
+        for found in _paged(nova, "/servers/detail", "servers", progress, all_tenants="True")
+    ]
+    groups = [
+        _group(found)
+        for found in _paged(
+            nova, "/os-server-groups", "server_groups", progress, all_projects="True"
+        )
+    ]
+    flavors = [
+        _flavor(found)
+        for found in _paged(nova, "/flavors/detail", "flavors", progress, is_public="None")
+    ]
     progress("aggregates")
-    aggregates = [_aggregate(one) for one in nova.get("/os-aggregates")["aggregates"]]
+    aggregates = [*map(_aggregate, nova.get("/os-aggregates")["aggregates"])]
     providers = placement_providers.read(
         placement, {str(node["id"]): _totals(node) for node in nodes}, progress
     )
     hypervisors = [_hypervisor(n, providers.trees.get(str(n["id"]), ())) for n in nodes]
-    unknown = sorted(node.nodename for node in hypervisors if not node.capacity)
-    if unknown:
+    if unknown := sorted(node.nodename for node in hypervisors if not node.capacity):
         notes.append(
             f"Placement knows no resources of {len(unknown)} hypervisor(s), such as {unknown[0]}"
         )
@@ -83,8 +90,7 @@ def _paged(api: Api, path: str, key: str, progress: Progress, **query: str) -> I
     while True:
         progress(f"{what} {count}" if count else what)
         answer = api.get(path, limit=str(PAGE), **query, **place)
-        found = answer[key]
-        yield from found
+        yield from (found := answer[key])
         count += len(found)
         # A page may be shorter by a limit in Nova: only the link shows whether there is another.
         links = answer.get(f"{key}_links") or ()
@@ -100,12 +106,12 @@ def _totals(found: Json) -> dict[str, int]:
 
 
 def _hypervisor(found: Json, providers: tuple[Provider, ...]) -> Hypervisor:
+    stocks = [item for provider in providers for item in provider.inventories.items()]
     capacity: Counter[str] = Counter()
     used: Counter[str] = Counter()
-    for provider in providers:
-        for name, stock in provider.inventories.items():
-            capacity[name] += stock.capacity
-            used[name] += stock.used
+    for name, stock in stocks:
+        capacity[name] += stock.capacity
+        used[name] += stock.used
     return Hypervisor(
         host=str(found["service"]["host"]),
         nodename=str(found["hypervisor_hostname"]),

@@ -52,9 +52,7 @@ def read(api: Api, hosts: Mapping[str, Mapping[str, int]], progress: Progress) -
     shared, members = _sharing(api, parents)
     known = _with_room(api, below, progress)
     units = _units(api, known.values())
-    for root in known.keys() & below.keys():
-        known[root] = _bounded(known[root], hosts[root])
-    providers = {uuid: _with_units(found, units) for uuid, found in known.items()}
+    providers = {uuid: _bounded(one, hosts.get(uuid, {}), units) for uuid, one in known.items()}
     # Full hosts and bare metal have no room: they are read one by one.
     left = [uuid for root in sorted(below) for uuid in sorted(below[root]) if root not in known]
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
@@ -118,25 +116,14 @@ def _with_room(
     return known
 
 
-def _bounded(provider: Provider, totals: Mapping[str, int]) -> Provider:
-    """Return a root provider whose overcommitted classes give one VM no more than their total."""
-    inventories = {
-        name: replace(found, max_unit=totals[name])
-        if name in totals and totals[name] < found.capacity
-        else found
-        for name, found in provider.inventories.items()
-    }
-    return replace(provider, inventories=inventories)
-
-
-def _kind(provider: Provider) -> tuple[object, ...] | None:
-    """Return what providers with equal units have in common; None if units do not matter."""
+def _kind(provider: Provider) -> tuple[object, ...]:
+    """Return what providers with equal units have in common; empty if units do not matter."""
     several = [
         (name, found.capacity)
         for name, found in provider.inventories.items()
         if name not in _OF_HOSTS and found.capacity > 1
     ]
-    return (tuple(several), provider.traits) if several else None
+    return (tuple(several), provider.traits) if several else ()
 
 
 def _units(api: Api, providers: Iterable[Provider]) -> dict[tuple[object, ...], Stocks]:
@@ -147,39 +134,47 @@ def _units(api: Api, providers: Iterable[Provider]) -> dict[tuple[object, ...], 
         return dict(zip(first, found, strict=True))
 
 
-def _with_units(provider: Provider, units: Mapping[tuple[object, ...], Stocks]) -> Provider:
-    kind = _kind(provider)
-    if kind is None or kind not in units:
-        return provider
-    inventories = {
-        name: replace(units[kind][name], capacity=found.capacity, used=found.used)
-        if name in units[kind] and name not in _OF_HOSTS
-        else found
-        for name, found in provider.inventories.items()
-    }
+def _bounded(
+    provider: Provider, totals: Mapping[str, int], units: Mapping[tuple[object, ...], Stocks]
+) -> Provider:
+    """Return a provider with what one VM gets of it at most.
+
+    That is no more than the total of an overcommitted class, and of devices their units.
+
+    :param totals: of the classes of a host, if the provider is its root
+    """
+    of_kind = units.get(_kind(provider), {})
+    inventories = dict(provider.inventories)
+    for name, found in inventories.items():
+        if name in totals and totals[name] < found.capacity:
+            inventories[name] = replace(found, max_unit=totals[name])
+        elif name in of_kind and name not in _OF_HOSTS:
+            inventories[name] = replace(of_kind[name], capacity=found.capacity, used=found.used)
     return replace(provider, inventories=inventories)
 
 
 def _provider(api: Api, uuid: str, parent: str | None) -> Provider:
-    path = f"/resource_providers/{uuid}"
-    usages = api.get(f"{path}/usages")["usages"]
-    traits = api.get(f"{path}/traits")["traits"]
-    inventories = _inventories(api, uuid, usages)
-    return Provider(uuid, parent, inventories, tuple(sorted(map(str, traits))))
+    usages = api.get(f"/resource_providers/{uuid}/usages")["usages"]
+    traits = api.get(f"/resource_providers/{uuid}/traits")["traits"]
+    return Provider(uuid, parent, _inventories(api, uuid, usages), tuple(sorted(map(str, traits))))
 
 
 def _inventories(api: Api, uuid: str, usages: Json) -> Stocks:
-    found = {}
     inventories = api.get(f"/resource_providers/{uuid}/inventories")["inventories"]
-    for name, stock in sorted(inventories.items()):
-        # Rounded as in Placement.
-        capacity = int((stock["total"] - stock["reserved"]) * stock["allocation_ratio"])
-        most = int(stock["max_unit"])
-        found[str(name)] = ProviderInventory(
-            capacity,
-            int(usages.get(name, 0)),
-            int(stock["min_unit"]),
-            most if most < capacity else None,
-            int(stock["step_size"]),
-        )
-    return found
+    return {
+        str(name): _inventory(stock, int(usages.get(name, 0)))
+        for name, stock in sorted(inventories.items())
+    }
+
+
+def _inventory(stock: Json, used: int) -> ProviderInventory:
+    # Rounded as in Placement.
+    capacity = int((stock["total"] - stock["reserved"]) * stock["allocation_ratio"])
+    most = int(stock["max_unit"])
+    return ProviderInventory(
+        capacity,
+        used,
+        int(stock["min_unit"]),
+        most if most < capacity else None,
+        int(stock["step_size"]),
+    )

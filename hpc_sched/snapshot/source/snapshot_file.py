@@ -10,7 +10,7 @@ import secrets
 import zlib
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from hpc_sched import exceptions, files
 from hpc_sched.json_values import ValueCounter
-from hpc_sched.snapshot.model import Group, Server, Snapshot
+from hpc_sched.snapshot.snapshot_model import Group, Server, Snapshot
 
 FORMAT = "hpc-sched snapshot"
 # Incremented with every change of the file that an older reader would misread.
@@ -62,7 +62,7 @@ def write(path: files.Path, snapshot: Snapshot) -> None:
     try:
         document = {"format": FORMAT, "version": VERSION, **msgspec.to_builtins(snapshot)}
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        content = (text + "\n").encode()
+        content = f"{text}\n".encode()
     except (TypeError, ValueError) as failure:
         raise _error(f"{os.fspath(path)}: cannot be written: {failure}") from failure
     _check_size(content, f"{os.fspath(path)}: cannot be written")
@@ -95,26 +95,28 @@ def read(path: files.Path) -> Snapshot:
     except msgspec.DecodeError as failure:
         raise _error(f"{name}: not JSON: {failure}") from failure
     except UnicodeDecodeError as failure:
-        byte = failure.object[failure.start]
-        raise _error(f"{name}: expected UTF-8, found byte 0x{byte:02x}") from failure
+        raise _error(
+            f"{name}: expected UTF-8, found byte 0x{failure.object[failure.start]:02x}"
+        ) from failure
     except RecursionError as failure:
         raise _error(f"{name}: nested too deeply") from failure
-    _check_unique(
-        "hypervisors", [(node.host, node.nodename) for node in document.hypervisors], name
-    )
-    _check_unique("servers", [server.uuid for server in document.servers], name)
+    _check_unique(document, name)
     found = Snapshot(**{field: getattr(document, field) for field in Snapshot.__struct_fields__})
-    lacks = _LACKS.get(document.version)
-    if lacks is None:
+    if (lacks := _LACKS.get(document.version)) is None:
         return found
     note = f"saved by an older hpc-sched (version {document.version} of the file): {lacks}"
     return replace(found, notes=(*found.notes, note))
 
 
-def _check_unique(part: str, keys: Sequence[Any], name: str) -> None:
-    again = [key for key, count in Counter(keys).items() if count > 1]
-    if again:
-        raise _error(f"{name}: {part}: {again[0]!r} is there twice: expected each one once")
+def _check_unique(document: Snapshot, name: str) -> None:
+    keys: dict[str, Iterable[object]] = {
+        "hypervisors": (node.place for node in document.hypervisors),
+        "servers": (server.uuid for server in document.servers),
+    }
+    for part, found in keys.items():
+        for key, count in Counter(found).items():
+            if count > 1:
+                raise _error(f"{name}: {part}: {key!r} is there twice: expected each one once")
 
 
 def _check(header: _Header, name: str) -> None:
@@ -163,23 +165,24 @@ def without_names(snapshot: Snapshot) -> Snapshot:
         return ",".join(word("project", name.strip()) for name in names.split(","))
 
     def renamed(kind: str, things: Iterable[Named]) -> tuple[Named, ...]:
-        found = [
+        found = (
             replace(one, name=word(kind, one.name), project_id=word("project", one.project_id))
             for one in things
-        ]
+        )
         return tuple(sorted(found, key=lambda one: (one.name, one.uuid)))
 
-    aggregates = []
-    for aggregate in snapshot.aggregates:
-        owners = {
-            key: projects(value)
-            for key, value in aggregate.metadata.items()
-            if key.startswith(_OWNERS)
+    def owned(metadata: Mapping[str, str]) -> dict[str, str]:
+        return {
+            key: projects(value) if key.startswith(_OWNERS) else value
+            for key, value in metadata.items()
         }
-        aggregates.append(replace(aggregate, metadata={**aggregate.metadata, **owners}))
+
     return replace(
         snapshot,
-        aggregates=tuple(aggregates),
+        aggregates=tuple(
+            replace(aggregate, metadata=owned(aggregate.metadata))
+            for aggregate in snapshot.aggregates
+        ),
         servers=renamed("server", snapshot.servers),
         groups=renamed("group", snapshot.groups),
     )

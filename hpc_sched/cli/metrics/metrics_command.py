@@ -17,7 +17,7 @@ from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.metrics.address import address_in
 from hpc_sched.snapshot import cloud_room
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.model import Flavor
+from hpc_sched.snapshot.snapshot_model import Flavor
 
 if TYPE_CHECKING:
     from hpc_sched.cli.metrics.cloud_metrics import CloudMetrics

@@ -23,7 +23,7 @@ from hpc_sched.core.sharing.violations import Violation, violations
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.model import Server
+from hpc_sched.snapshot.snapshot_model import Server
 
 
 def rooms(cloud: Cloud, vm: Application, without: frozenset[str] = frozenset()) -> Array:
@@ -43,11 +43,11 @@ def rooms(cloud: Cloud, vm: Application, without: frozenset[str] = frozenset()) 
     found = np.full(len(nodes), UNBOUNDED, dtype=np.int64)
     if not (by_limits or by_dedication):
         return found
-    there_now = running(cloud, without)
+    running_at = running(cloud, without)
     limits_at = _limits(cloud)
     apart = nova_options.incompatible(snapshot, vm.name)
     for i, node in enumerate(nodes):
-        there = list(there_now.get((node.host, node.nodename), {}).values())
+        there = list(running_at.get(node.place, {}).values())
         if by_dedication:
             found[i] = dedicated_room(vm, there)
         if by_limits:
@@ -70,12 +70,7 @@ def broken_rules(cloud: Cloud) -> list[tuple[tuple[str, str], Violation]]:
     return [
         (place, found)
         for place, vms in sorted(running(cloud).items())
-        for found in violations(
-            vms,
-            limits_at(place[0]),
-            apart,
-            by_limits=by_limits,
-        )
+        for found in violations(vms, limits_at(place[0]), apart, by_limits=by_limits)
     ]
 
 

@@ -44,6 +44,11 @@ class Hypervisor(Struct, frozen=True, forbid_unknown_fields=True):
     providers: tuple[Provider, ...] = ()
     devices: RecordedDevices | None = None  # None: not read
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Service host and nodename."""
+        return self.host, self.nodename
+
 
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """One VM."""
