@@ -155,7 +155,7 @@ class DecisionEntry:
     plan: LoggedPlan | None = None
     # In shadow mode: what the plan has for the VMs of this request, if it has others too.
     own_plan: LoggedPlan | None = None
-    # Planned host to its attraction, where applications there gain; see core.sharing.attraction.
+    # Planned host to its attraction, where applications there gain; see cache_interference.
     attraction: Mapping[str, float] | None = None
     claim: LoggedClaim | None = None  # None if none was tried
     degraded: tuple[str, ...] | None = None  # databases, or Placement, that did not answer

@@ -7,7 +7,6 @@ from typing import Any
 from hpc_sched import conf, exceptions
 from hpc_sched.core.extra_specs import Defaults
 from hpc_sched.core.processors.processor_ranking import ProcessorRanking
-from hpc_sched.core.sharing import attraction
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 from hpc_sched.enabled_plugins import EnabledPlugins
 from hpc_sched.snapshot.snapshot_model import Snapshot
@@ -70,7 +69,8 @@ def incompatible(snapshot: Snapshot, name: str | None) -> frozenset[str]:
 
 def attracting(snapshot: Snapshot, name: str | None) -> Mapping[str, float]:
     """Return the applications that attract one, each with what the two gain."""
-    return attraction.attracting(index(snapshot), name, option(snapshot, "interference_tolerance"))
+    tolerance = option(snapshot, "interference_tolerance")
+    return index(snapshot).attracting(name, tolerance)
 
 
 def index(snapshot: Snapshot) -> InterferenceIndex:

@@ -12,8 +12,7 @@ from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.room.resource_request import ResourceRequest
 from hpc_sched.core.sharing import mdobp_classes
-from hpc_sched.core.sharing.attraction import attraction
-from hpc_sched.core.sharing.cache_interference import Application
+from hpc_sched.core.sharing.cache_interference import Application, attraction
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.enabled_plugins import GROUP_FILTER, HOMOGENEITY_FILTER
 from hpc_sched.snapshot import colocated_vms, hypervisor_processors, nova_options

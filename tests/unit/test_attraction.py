@@ -14,8 +14,7 @@ from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.ranking import plan_order
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.sharing import mdobp
-from hpc_sched.core.sharing.attraction import attracting, attraction
-from hpc_sched.core.sharing.cache_interference import Application, InterferenceIndex
+from hpc_sched.core.sharing.cache_interference import Application, InterferenceIndex, attraction
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from tests.unit import fabrics
 
@@ -41,9 +40,9 @@ def vm(name: str | None, group: str | None = "others", app_class: str = "sync") 
 def test_lu_and_changa_gain_what_the_paper_measured():
     # Gupta2013, Figure 2a: 120 % more, and next to nothing less.
     found = index(("LU.C", "ChaNGa", 2.2, 0.98))
-    assert attracting(found, "LU.C", 0.1) == {"ChaNGa": pytest.approx(1.2)}
-    assert attracting(found, "ChaNGa", 0.1) == {"LU.C": pytest.approx(1.2)}
-    assert attracting(found, None, 0.1) == attracting(found, "EP.B", 0.1) == {}
+    assert found.attracting("LU.C", 0.1) == {"ChaNGa": pytest.approx(1.2)}
+    assert found.attracting("ChaNGa", 0.1) == {"LU.C": pytest.approx(1.2)}
+    assert found.attracting(None, 0.1) == found.attracting("EP.B", 0.1) == {}
 
 
 @pytest.mark.parametrize(
@@ -61,16 +60,16 @@ def test_lu_and_changa_gain_what_the_paper_measured():
     ],
 )
 def test_a_pair_attracts_if_one_gains_and_none_loses(speeds, tolerance, gain):
-    found = attracting(index(("A", "B", *speeds)), "A", tolerance)
+    found = index(("A", "B", *speeds)).attracting("A", tolerance)
     assert found == ({} if gain is None else {"B": pytest.approx(gain)})
 
 
 def test_an_application_may_attract_its_own_kind_in_other_groups():
-    assert attracting(index(("A", "A", 1.2, 1.2)), "A", 0.1) == {"A": pytest.approx(0.4)}
+    assert index(("A", "A", 1.2, 1.2)).attracting("A", 0.1) == {"A": pytest.approx(0.4)}
 
 
 def test_a_pair_that_is_known_from_one_side_only_attracts_nothing():
-    assert attracting(InterferenceIndex({("A", "B"): 2.0}), "A", 0.1) == {}
+    assert InterferenceIndex({("A", "B"): 2.0}).attracting("A", 0.1) == {}
 
 
 SPEEDS = st.floats(0.01, 10.0)
@@ -84,11 +83,11 @@ def test_what_is_kept_apart_never_attracts_and_attraction_is_mutual(rows, tolera
     found = index(*rows)
     apart = found.bad_company(tolerance)
     for name in found.applications:
-        gains = attracting(found, name, tolerance)
+        gains = found.attracting(name, tolerance)
         assert not set(gains) & apart.get(name, frozenset())
         assert all(gain > 0 for gain in gains.values())
         for other, gain in gains.items():
-            assert attracting(found, other, tolerance)[name] == gain
+            assert found.attracting(other, tolerance)[name] == gain
 
 
 # What a host's VMs say.

@@ -8,8 +8,7 @@ from hpc_sched.core import extra_specs
 from hpc_sched.core.extra_spec_names import APP_CLASSES
 from hpc_sched.core.extra_specs import Defaults
 from hpc_sched.core.sharing import mdobp_classes
-from hpc_sched.core.sharing.mdobp import MDOBPInput
-from hpc_sched.core.sharing.unplanned_order import UnplannedVMs
+from hpc_sched.core.sharing.mdobp import MDOBPInput, UnplannedVMs
 
 ALL = frozenset(mdobp_classes.CHOICES)
 

@@ -12,7 +12,6 @@ from hpc_sched.cli.common import output
 from hpc_sched.cli.common.argument_types import above_zero, add_number, at_least_zero, share
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.core.sharing import characterisation, interference_file
-from hpc_sched.core.sharing.attraction import attracting
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 
 # Further digits are noise.
@@ -158,7 +157,7 @@ def _index_table(index: InterferenceIndex, tolerance: float) -> list[str]:
     ``-``.
     """
     bad = index.bad_company(tolerance)
-    good = {name: attracting(index, name, tolerance) for name in index.applications}
+    good = {name: index.attracting(name, tolerance) for name in index.applications}
     names = sorted(index.applications)
 
     def cell(name: str, neighbour: str) -> str:

@@ -1,4 +1,7 @@
-"""Rules for sharing a host (Gupta2013): dedicated hosts, cache scores, the interference index."""
+"""Rules for sharing a host (Gupta2013): dedicated hosts, cache scores, the interference index.
+
+An application may also run faster next to another one: positive interference (section II-A).
+"""
 
 import json
 import math
@@ -91,6 +94,25 @@ class InterferenceIndex:
                 bad.setdefault(neighbour, set()).add(name)
         return {name: frozenset(others) for name, others in bad.items()}
 
+    def attracting(self, name: str | None, tolerance: float) -> Mapping[str, float]:
+        """Return the applications that attract one, each with what the two gain together.
+
+        A change of performance below ``tolerance`` counts as none, as in
+        :meth:`bad_company`: measured times scatter. Of a pair one application must gain, and none
+        may lose. What they gain is the sum over both: 1.2 if one has a performance of 2.2 and the
+        other one of 1. O(entries).
+
+        :param name: of the application; None has no pairs
+        """
+        found = {}
+        for (one, neighbour), speed in self.performance.items():
+            back = self.performance.get((neighbour, one))
+            if one == name and back is not None:
+                changes = [_change(speed, tolerance), _change(back, tolerance)]
+                if min(changes) >= 0 and max(changes) > 0:
+                    found[neighbour] = math.fsum(changes)
+        return found
+
 
 def dedicated_room(vm: Application, neighbours: Iterable[Application]) -> int:
     """Return the VMs of an application that a host takes as a dedicated one: 0 or UNBOUNDED.
@@ -130,3 +152,34 @@ def room(
         # It adds nothing, but as a sync VM it may lower the limit below the present sum.
         return most if left >= -EPSILON else 0
     return max(0, math.floor(min(left / vm.score + EPSILON, most)))
+
+
+def attraction(
+    vm: Application,
+    neighbours: Iterable[Application],
+    gains: Mapping[str, float],
+    incompatible: Collection[str] = (),
+) -> float:
+    """Return what a VM and the VMs on a host gain by sharing it; 0 for nothing.
+
+    Each application of other groups' VMs counts once, whatever its VMs. A host with bad company
+    attracts nothing: where no filter removes it, a gain must not lead to a loss. O(neighbours).
+
+    :param gains: of the VM's application, see :meth:`InterferenceIndex.attracting`
+    :param incompatible: its bad company, see :meth:`InterferenceIndex.bad_company`
+    """
+    names = {
+        there.name
+        for there in neighbours
+        if there.name is not None and not (vm.group is not None and there.group == vm.group)
+    }
+    if any(name in incompatible for name in names):
+        return 0.0
+    return math.fsum(gains.get(name, 0.0) for name in names)
+
+
+def _change(speed: float, tolerance: float) -> float:
+    """Return by how much a performance differs from 1; 0 below the tolerance."""
+    change = speed - 1.0
+    is_noticed = abs(change) > EPSILON and abs(change) >= tolerance - EPSILON
+    return change if is_noticed else 0.0

@@ -26,7 +26,7 @@ class MDOBPInput:
     # 1: hosts with more VMs of the group first; -1: those with fewer first; 0: no difference
     members_first: int = 0
     # Shape (hosts,): what a VM and the VMs of others there gain by sharing the host, see
-    # core.sharing.attraction; None: nothing anywhere.
+    # core.sharing.cache_interference; None: nothing anywhere.
     attraction: Reals | None = None
 
     @classmethod
@@ -114,6 +114,35 @@ def places(
             [entry] = entries(np.array([host]), np.array([taken[host]]))
             heapq.heappush(heap, entry)
     return chosen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnplannedVMs:
+    """A single VM, or VMs of class ``none``, before the first is placed. Arrays are read-only.
+
+    There is no topology, no constraint and no processor type. Rows are hypervisors.
+    """
+
+    packing: MDOBPInput
+    members: Array  # shape (hypervisors,): VMs of the server group there, for a soft policy
+    name_rank: Array  # shape (hypervisors,)
+    room: Array  # shape (hypervisors,): VMs of the request that each takes
+
+    def keys(self, placed: Array, lost: Array) -> Array:
+        """Return the sort key of each hypervisor for the next VM, smallest first.
+
+        Its place in MDOBP's order; those that are full come after all others, those that lost a
+        claim of the request after these. Shape (hypervisors,). O(hypervisors log hypervisors).
+
+        :param placed: VMs of the request on each, shape (hypervisors,)
+        :param lost: rows of those that lost a claim, shape (lost,)
+        """
+        ranked = order(self.packing.after(placed), self.members + placed, self.name_rank)
+        keys = np.empty(len(ranked), dtype=np.int64)
+        keys[ranked] = np.arange(len(ranked))
+        keys[placed >= self.room] += len(ranked)
+        keys[lost] += 2 * len(ranked)
+        return keys
 
 
 def _keys(

@@ -10,7 +10,7 @@ from nova.scheduler import host_manager
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
-from hpc_sched.core.sharing.unplanned_order import UnplannedVMs
+from hpc_sched.core.sharing.mdobp import UnplannedVMs
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import group_members, mdobp_input
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances

@@ -11,8 +11,7 @@ from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array, Mask, Reals
 from hpc_sched.core.capacity import UNBOUNDED, capacities
 from hpc_sched.core.sharing import cache_interference
-from hpc_sched.core.sharing.attraction import attraction
-from hpc_sched.core.sharing.cache_interference import Application, Limits
+from hpc_sched.core.sharing.cache_interference import Application, Limits, attraction
 from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.placement_policy import Places
@@ -122,7 +121,7 @@ class ClusterState:
 
         Shape (hosts,). O(VMs).
 
-        :param gains: of the application, see ``core.sharing.attraction``
+        :param gains: of the application, see ``core.sharing.cache_interference``
         """
         if not gains:
             return None

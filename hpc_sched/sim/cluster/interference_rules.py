@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from hpc_sched.core.sharing.attraction import attracting
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 
 NO_INDEX = InterferenceIndex({})
@@ -25,11 +24,8 @@ class InterferenceRules:
 
         :param tolerance: ``interference_tolerance`` of the plugin
         """
-        return cls(
-            apart=index.bad_company(tolerance),
-            gains={name: attracting(index, name, tolerance) for name in sorted(index.applications)},
-            tolerance=tolerance,
-        )
+        gains = {name: index.attracting(name, tolerance) for name in sorted(index.applications)}
+        return cls(index.bad_company(tolerance), gains, tolerance)
 
     def apart_from(self, name: str | None) -> frozenset[str]:
         """Return the applications with which one must not share a host."""

@@ -69,7 +69,7 @@ class Policy:
     summary: str  # one line for help texts and reports, with its source
     place: Place
     # Whether VMs of others bound the room on a host (core.sharing.cache_interference), and attract
-    # those that gain with them (core.sharing.attraction).
+    # those that gain with them (core.sharing.cache_interference).
     bounded_by_neighbours: bool = False
     # Whether it reads PlacementRequest.draw: if not, one run stands for all seeds where the
     # scenario draws nothing either. True unless a policy says otherwise.

@@ -6,7 +6,7 @@ import nova.conf
 import os_resource_classes as orc
 from nova.scheduler import host_manager
 
-from hpc_sched.core.sharing.attraction import attraction
+from hpc_sched.core.sharing.cache_interference import attraction
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance

@@ -7,7 +7,6 @@ from nova.scheduler import host_manager
 from oslo_log import log as logging
 
 from hpc_sched import conf, digests
-from hpc_sched.core.sharing import attraction
 from hpc_sched.core.sharing.cache_interference import (
     ALPHA,
     BETA,
@@ -71,12 +70,12 @@ def incompatible(name: str | None) -> frozenset[str]:
 def attracting(name: str | None) -> Mapping[str, float]:
     """Return the applications that attract a named one, each with what the two gain.
 
-    As :func:`attraction.attracting`. One stat() of the index for an application with a name.
+    As :meth:`InterferenceIndex.attracting`. One stat() of the index for an application with a name.
     """
     index = None if name is None else _index()
     if index is None:
         return {}
-    return attraction.attracting(index, name, CONF.hpc_sched.interference_tolerance)
+    return index.attracting(name, CONF.hpc_sched.interference_tolerance)
 
 
 def _index() -> InterferenceIndex | None:
