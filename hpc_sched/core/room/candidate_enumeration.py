@@ -47,19 +47,16 @@ def candidates(
     """
     suffixed = sum(bool(group.suffix) for group in request.groups)
     is_refused = suffixed > 1 and request.group_policy is None
+    is_refused |= any(not group.resources and not group.suffix for group in request.groups)
     if is_refused or not request.root.fulfils([tree.root]):
-        return []
-    if any(not group.resources and not group.suffix for group in request.groups):
         return []
     found: dict[frozenset[tuple[Inventory, int]], AllocationCandidate] = {}
     parts = _parts(tree, request)
     if not parts:
         return []
     for chosen, amounts in _combinations(parts, request.group_policy == "isolate", _TRIES):
-        if not _is_valid(tree, request, parts, chosen):
-            continue
         key = frozenset(amounts.items())
-        if key not in found:
+        if key not in found and _is_valid(tree, request, parts, chosen):
             found[key] = AllocationCandidate(amounts, _mappings(parts, chosen))
             if len(found) == most:
                 break

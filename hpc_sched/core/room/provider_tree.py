@@ -115,8 +115,9 @@ class ProviderTree:
 
         def used(provider: Provider) -> Provider:
             found = provider.inventories.items()
-            inventories = {name: ProviderInventory(stock.used) for name, stock in found}
-            return replace(provider, inventories=inventories)
+            return replace(
+                provider, inventories={name: ProviderInventory(stock.used) for name, stock in found}
+            )
 
         return ProviderTree(tuple(map(used, self.own)), tuple(map(used, self.shared)))
 
@@ -124,10 +125,11 @@ class ProviderTree:
         """Return the tree once some of what is used is free."""
 
         def less(provider: Provider) -> Provider:
-            used = {
-                name: found.used - amounts.get((provider.uuid, name), 0)
-                for name, found in provider.inventories.items()
-            }
-            return provider.with_used(used)
+            return provider.with_used(
+                {
+                    name: found.used - amounts.get((provider.uuid, name), 0)
+                    for name, found in provider.inventories.items()
+                }
+            )
 
         return ProviderTree(tuple(map(less, self.own)), tuple(map(less, self.shared)))

@@ -48,11 +48,11 @@ def read_index(path: files.Path) -> InterferenceIndex:
             "none yet, found an empty file"
         )
     text = files.decode(content, name, exceptions.InterferenceError)
-    found: Iterable[table_file.TableRow]
-    if _is_yaml(name):
-        found = table_file.yaml_rows(text.encode(), name)
-    else:
-        found = table_file.csv_rows(text, name, number_columns=(2, 3))
+    found: Iterable[table_file.TableRow] = (
+        table_file.yaml_rows(text.encode(), name)
+        if _is_yaml(name)
+        else table_file.csv_rows(text, name, number_columns=(2, 3))
+    )
     performance: dict[tuple[str, str], float] = {}
     first: dict[tuple[str, str], table_file.TableRow] = {}
     for row in found:

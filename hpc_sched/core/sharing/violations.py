@@ -35,12 +35,11 @@ def violations(
     """
 
     def alone(room_of: Callable[[Application, list[Application]], int]) -> tuple[str, ...]:
-        found = []
-        for name, vm in sorted(vms.items()):
-            others = [there for other, there in vms.items() if other != name]
-            if not room_of(vm, others):
-                found.append(name)
-        return tuple(found)
+        return tuple(
+            name
+            for name, vm in sorted(vms.items())
+            if not room_of(vm, [there for other, there in vms.items() if other != name])
+        )
 
     rules = [(DEDICATION, "class extreme with VMs of others", alone(dedicated_room))]
     if by_limits:

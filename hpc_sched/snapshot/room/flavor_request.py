@@ -82,13 +82,11 @@ def resource_request(
     ]
     groups = [g for g in groups if g.resources or g.required or g.forbidden]
     policy = specs.get("group_policy")
-    policy = policy if policy in ("none", "isolate") else None
-    suffixed = sum(bool(group.suffix) for group in groups)
-    groups.extend(devices)
-    if policy is None and suffixed <= 1:
-        policy = "none"  # as Nova has it for groups that are not the flavor's
+    if policy not in ("none", "isolate"):
+        # As Nova has it for groups that are not the flavor's.
+        policy = "none" if sum(bool(group.suffix) for group in groups) <= 1 else None
     return ResourceRequest(
-        tuple(groups), policy, root=_root(specs, has_tpm_secrets=has_tpm_secrets)
+        (*groups, *devices), policy, root=_root(specs, has_tpm_secrets=has_tpm_secrets)
     )
 
 
@@ -125,9 +123,8 @@ def is_true(text: str | None) -> bool:
 def _features(specs: Mapping[str, str]) -> tuple[set[str], set[str], dict[str, int]]:
     """Return the required and forbidden traits of features, and the resources of memory."""
     required = {trait for (key, value), trait in _TRAITS.items() if specs.get(key) == value}
-    forbidden = set()
-    if specs.get("hw:cpu_thread_policy") == "isolate":
-        forbidden.add("HW_CPU_HYPERTHREADING")
+    is_alone = specs.get("hw:cpu_thread_policy") == "isolate"
+    forbidden = {"HW_CPU_HYPERTHREADING"} if is_alone else set[str]()
     if specs.get("hw:tpm_version"):
         is_crb = specs.get("hw:tpm_model") == "tpm-crb"
         required.add(f"COMPUTE_SECURITY_TPM_{'CRB' if is_crb else 'TIS'}")
@@ -149,22 +146,19 @@ def custom_name(text: str) -> str:
 
 def _root(specs: Mapping[str, str], *, has_tpm_secrets: bool) -> RequestGroup:
     """Return the traits of the root provider, as Nova's request filters set them."""
-    required = set()
-    if is_true(specs.get("hw:virtio_packed_ring")):
-        required.add("COMPUTE_NET_VIRTIO_PACKED")
-    if is_true(specs.get("hw:ephemeral_encryption")):
-        required.add("COMPUTE_EPHEMERAL_ENCRYPTION")
-        if kind := specs.get("hw:ephemeral_encryption_format"):
-            required.add(f"COMPUTE_EPHEMERAL_ENCRYPTION_{kind.upper()}")
-    if specs.get("hw:sound_model") == "virtio":
-        required.add("COMPUTE_SOUND_MODEL_VIRTIO")
-    if has_tpm_secrets and specs.get("hw:tpm_version"):
-        security = specs.get("hw:tpm_secret_security") or "user"
-        required.add(f"{TPM_SECRETS}{security.upper()}")
-    if specs.get("accel:device_profile"):
-        required.add("COMPUTE_ACCELERATORS")
+    is_encrypted = is_true(specs.get("hw:ephemeral_encryption"))
+    kind = specs.get("hw:ephemeral_encryption_format")
+    security = specs.get("hw:tpm_secret_security") or "user"
+    requires = {
+        "COMPUTE_NET_VIRTIO_PACKED": is_true(specs.get("hw:virtio_packed_ring")),
+        "COMPUTE_EPHEMERAL_ENCRYPTION": is_encrypted,
+        f"COMPUTE_EPHEMERAL_ENCRYPTION_{(kind or '').upper()}": is_encrypted and kind,
+        "COMPUTE_SOUND_MODEL_VIRTIO": specs.get("hw:sound_model") == "virtio",
+        f"{TPM_SECRETS}{security.upper()}": has_tpm_secrets and specs.get("hw:tpm_version"),
+        "COMPUTE_ACCELERATORS": specs.get("accel:device_profile"),
+    }
     # A disabled host is left out by the state of its service.
-    return _group("", {}, {"required": required})
+    return _group("", {}, {"required": {trait for trait, is_set in requires.items() if is_set}})
 
 
 def _pinned(flavor: Flavor) -> dict[str, int]:

@@ -78,7 +78,9 @@ def read(
     try:
         records = _records(context, request)
         if records is None:
-            return _new_group(request)
+            # An implicit group that is being created has the VMs of its request alone.
+            count = 1 if request.is_move else request.count
+            return GroupMembership(Counter(), (request.instance_uuid,), count, request.is_move)
         group = _members_in(records, context, request, states, look_up or _look_up, claimed)
     except Exception as error:
         if not isinstance(error, databases.OUTAGES):
@@ -158,8 +160,9 @@ def _members_in(
         # alone mostly has not.
         is_partial = is_partial or not places.keys() >= set(building)
     members.update(places.values())
-    known = GroupMembership(members, (), 1, is_move, tuple(problems), is_partial)
-    known = replace(known, cells=records.cells)
+    known = GroupMembership(
+        members, (), 1, is_move, tuple(problems), is_partial, cells=records.cells
+    )
     if is_move:
         # The other members that await a place have requests of their own.
         queue = tuple(sorted((own, *(member.uuid for member in followers))))
@@ -168,8 +171,14 @@ def _members_in(
     # Orphans may await a place for ever: they affect the choice of leaf, but take no place from
     # the instances that are being scheduled.
     left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
-    known = replace(known, queue=(*left, *last), left=request.count, orphans=len(last))
-    return replace(known, in_flight=places, unknown=looked_up.unanswered)
+    return replace(
+        known,
+        queue=(*left, *last),
+        left=request.count,
+        orphans=len(last),
+        in_flight=places,
+        unknown=looked_up.unanswered,
+    )
 
 
 def _records(
@@ -214,12 +223,6 @@ def _records(
     )
 
 
-def _new_group(request: request_spec.RequestedGroup) -> GroupMembership:
-    """Return an implicit group that is being created: it has the VMs of its request alone."""
-    count = 1 if request.is_move else request.count
-    return GroupMembership(Counter(), (request.instance_uuid,), count, request.is_move)
-
-
 def _by_cell(vms: Iterable[ApiMember], own: str) -> dict[int, list[str]]:
     """Return the members but the instance of the request by the id of their cell."""
     found: defaultdict[int, list[str]] = defaultdict(list)
@@ -259,13 +262,13 @@ def _after_moves(
     # HostStates are of hosts that are up.
     up = {state.host for state in states}
     unsure = {host for places in found.values() for host, _ in places} - up
+    down_hosts = set[str]()
     try:
         down = member_records.down_hosts(context, unsure)
         problems += down.problems
-        down_hosts = set(down.rows)
+        down_hosts.update(down.rows)
     except databases.OUTAGES as error:
         problems.append(databases.api_problem(error))
-        down_hosts = set()
     if looked_up.problem:
         problems.append(looked_up.problem)
     holding, followers = [], []

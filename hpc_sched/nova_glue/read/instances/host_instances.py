@@ -1,6 +1,7 @@
 """All instances that hold room on hosts, of every project, read from Nova in bulk."""
 
 import datetime
+import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -158,9 +159,16 @@ def read(
     awaiting = [*requested, *carried.values(), *(vm for vm in there if not vm.host)]
     # Newest first: the oldest have mostly failed.
     awaiting.sort(key=lambda vm: (vm.since or datetime.datetime.min, vm.uuid), reverse=True)
-    there = [vm for vm in there if vm.host]
-    made = AllInstances(there, cells, in_cells, being_created, awaiting, unlisted=unlisted)
-    made = replace(made, down_cells=frozenset(answers.down_uuids), problems=tuple(problems))
+    made = AllInstances(
+        [vm for vm in there if vm.host],
+        cells,
+        in_cells,
+        being_created,
+        awaiting,
+        down_cells=frozenset(answers.down_uuids),
+        problems=tuple(problems),
+        unlisted=unlisted,
+    )
     return _with_coming(context, made, carried, own_uuids, states)
 
 
@@ -238,17 +246,14 @@ def _to_look_up(
     owns: Sequence[str],
 ) -> list[str]:
     """Return the instances that any request looks up: not its own, and the newest of the others."""
-    chosen: dict[str, None] = {}
+    chosen: set[str] = set()
     for made_with in {being_created.get(own): None for own in owns}:
         others = (
             vm.uuid
             for vm in awaiting
-            if vm.uuid not in being_created
-            or made_with is None
-            or being_created[vm.uuid] != made_with
+            if made_with is None or being_created.get(vm.uuid) != made_with
         )
-        for uuid, _ in zip(others, range(CONF.hpc_sched.in_flight_lookups), strict=False):
-            chosen[uuid] = None
+        chosen.update(itertools.islice(others, CONF.hpc_sched.in_flight_lookups))
     return [vm.uuid for vm in awaiting if vm.uuid in chosen]
 
 
@@ -269,8 +274,8 @@ def _build_requests(
         try:
             vm = databases.object_in(text)
             reservation = vm.get("reservation_id")
-            flavor, image = databases.object_fields(vm.get("flavor")), vm.get("image_ref")
-            there = placed_instance.with_flavor(uuid, reservation, flavor, image)
+            flavor = databases.object_fields(vm.get("flavor"))
+            there = placed_instance.with_flavor(uuid, reservation, flavor, vm.get("image_ref"))
         except databases.UnreadableError as error:
             if uuid not in owns:
                 problems.append(databases.unreadable(uuid, "build request", error))

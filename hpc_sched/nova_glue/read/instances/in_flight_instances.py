@@ -1,7 +1,5 @@
 """Where instances in flight have been claimed: their allocations in Placement."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,25 +79,6 @@ def places_of(
     )
 
 
-def _run(search: _Search, wanted: int, asked: int) -> str | None:
-    """Run a search; return why instances were not looked up, or None.
-
-    :param wanted: number of those to look up
-    :param asked: number of all that were requested
-    """
-    try:
-        circuit_breaker.ask_one(PLACEMENT, search.run, MAX_READS)
-    except exceptions.UnansweredError as error:
-        return f"{PLACEMENT}: {error}"
-    except Exception as error:
-        return f"{PLACEMENT}: {masking.first_line(error)}"
-    if search.done < wanted:
-        return f"{PLACEMENT}: {search.done} of {wanted} look-ups in time"
-    if asked > search.done:
-        return f"more than in_flight_lookups={search.done} VMs in flight"
-    return None
-
-
 class _Search:
     """Looks up consumers one after the other, in a thread that may be abandoned."""
 
@@ -138,6 +117,25 @@ class _Search:
                 if place[1] != self._moving.get(consumer) and place not in here:
                     here.append(place)
             self.done += 1
+
+
+def _run(search: _Search, wanted: int, asked: int) -> str | None:
+    """Run a search; return why instances were not looked up, or None.
+
+    :param wanted: number of those to look up
+    :param asked: number of all that were requested
+    """
+    try:
+        circuit_breaker.ask_one(PLACEMENT, search.run, MAX_READS)
+    except exceptions.UnansweredError as error:
+        return f"{PLACEMENT}: {error}"
+    except Exception as error:
+        return f"{PLACEMENT}: {masking.first_line(error)}"
+    if search.done < wanted:
+        return f"{PLACEMENT}: {search.done} of {wanted} look-ups in time"
+    if asked > search.done:
+        return f"more than in_flight_lookups={search.done} VMs in flight"
+    return None
 
 
 def _is_device(allocation: Mapping[str, Any]) -> bool:

@@ -22,6 +22,9 @@ CONF = nova.conf.CONF
 # A source of its own: the first request after a start reads the RequestSpecs of all instances.
 _REQUEST_SPECS = f"{databases.API_DATABASE}, requests of VMs"
 
+# On which applications depend.
+_OPTIONS = ("default_app_class", "allow_user_hints", "implicit_groups")
+
 # Largest cache that an incomplete read leaves unpruned, in instances.
 _MAX_UNPRUNED = 200_000
 
@@ -66,7 +69,7 @@ def read(
     :param is_api_down: whether the API database has not answered a moment ago
     """
     global cache
-    before, options = cache, _options()
+    before, options = cache, tuple(CONF.hpc_sched[name] for name in _OPTIONS)
     cached = before.applications if before.options == options else {}
     uuids, problems = {instance.uuid for instance in instances}, list[str]()
     uncached = {vm.uuid for vm in instances if vm.flavor is None and not _is_cached(vm, cached)}
@@ -90,12 +93,6 @@ def read(
         creations, kept = _unpruned(creations, cache.creations), _unpruned(kept, cached)
     cache = ApplicationCache(options, creations, kept)
     return [vm for vm, _ in made], tuple(problems)
-
-
-def _options() -> tuple[Any, ...]:
-    """Return the options on which applications depend."""
-    options = CONF.hpc_sched
-    return options.default_app_class, options.allow_user_hints, options.implicit_groups
 
 
 def _is_cached(vm: PlacedInstance, cached: Mapping[str, CachedApplication]) -> bool:
