@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from hpc_sched.core.processors.processor import METADATA
-from hpc_sched.core.room.recorded_devices import RecordedDevices
+from hpc_sched.core.room.device_fitting import RecordedDevices
 from hpc_sched.snapshot import cloud_room, what_if
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.snapshot_model import Aggregate, Flavor, Server

@@ -20,7 +20,7 @@ from hpc_sched.core.plan.rejection import broken_by, conflict_of, largest_gang
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit
 from hpc_sched.core.plan_by_service import plan_by_service, rejected_by_service
-from hpc_sched.core.room.scarcity import scarcest
+from hpc_sched.core.room.hypervisor_rooms import scarcest
 from hpc_sched.topology import plurals
 
 # Plans that are verified for one decision. Each lowers the room of a hypervisor at least, and

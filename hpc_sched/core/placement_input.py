@@ -14,7 +14,7 @@ from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.plan.problem import Problem, host_counts, tie_order
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.processors.group_processors import HostProcessors
-from hpc_sched.core.room.verification import RoomCheck
+from hpc_sched.core.room.hypervisor_rooms import HypervisorRooms
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology.model import Topology
 
@@ -51,7 +51,7 @@ class PlacementInput:
     processors: HostProcessors | None = None  # read by choose_processor alone
     # Reason to number of hosts that are full because of VMs of others; part of a refusal.
     full_hosts: Mapping[str, int] | None = None
-    check: RoomCheck | None = None  # of rooms that are bounds only; None if all are exact
+    check: HypervisorRooms | None = None  # of rooms that are bounds only; None if all are exact
     # Hypervisors that a weigher of Nova puts behind all others, whatever hpc_sched's weighers
     # say; shape (hypervisors,). None without any.
     shunned: Mask | None = None
@@ -84,7 +84,7 @@ class PlacementInput:
         is_move: bool = False,
         packing: MDOBPInput | None = None,
         processors: HostProcessors | None = None,
-        check: RoomCheck | None = None,
+        check: HypervisorRooms | None = None,
         shunned: Mask | None = None,
         preferred: Mask | None = None,
     ) -> Self:

@@ -1,12 +1,12 @@
 """A snapshot on its fabric: the topology's host of each hypervisor and VM."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from hpc_sched import exceptions, terminal_text
-from hpc_sched.snapshot.room.device_fitting import FittingMaker
+from hpc_sched.core.room.device_fitting import DeviceFitting
 from hpc_sched.snapshot.snapshot_model import Flavor, Group, Hypervisor, Server, Snapshot
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
@@ -30,7 +30,9 @@ class Cloud:
     servers_on: Mapping[str, tuple[Server, ...]]
     group_of: Mapping[str, Group]  # uuid of a server to its group
     drained: frozenset[str] = frozenset()  # hosts that take no new VMs
-    fittings: FittingMaker | None = None  # of NUMA cells and PCI devices; None without Nova
+    # Returns the fitting of a flavor's NUMA cells and PCI devices, or None if none is needed, or
+    # Nova is not installed; SnapshotError for a flavor that Nova refuses. None: nothing is fitted.
+    fittings: Callable[[Flavor, Snapshot], DeviceFitting | None] | None = None
 
     @classmethod
     def of(cls, snapshot: Snapshot, fabric: Topology) -> "Cloud":

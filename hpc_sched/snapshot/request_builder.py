@@ -17,7 +17,7 @@ from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.enabled_plugins import GROUP_FILTER, HOMOGENEITY_FILTER
 from hpc_sched.snapshot import colocated_vms, hypervisor_processors, nova_options
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.room import device_fitting, flavor_request, pci_aliases, provider_trees
+from hpc_sched.snapshot.room import flavor_request, pci_aliases, provider_trees
 from hpc_sched.snapshot.room.snapshot_rooms import SnapshotRooms
 from hpc_sched.snapshot.snapshot_model import Flavor, Server, Snapshot
 from hpc_sched.topology.model import Topology
@@ -150,7 +150,7 @@ class SnapshotRequest:
             )
         if profile := flavor.extra_specs.get("accel:device_profile"):
             found.append(f"the accelerators of device profile {profile} are not counted")
-        unfitted = device_fitting.requested(flavor, snapshot)
+        unfitted = pci_aliases.only_nova_fits(flavor, snapshot)
         if unfitted and not self.rooms.are_devices_fitted:
             found.append(
                 f"{' and '.join(unfitted)} are not checked: that takes Nova, and a snapshot that "

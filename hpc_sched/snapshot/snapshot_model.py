@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
+from hpc_sched.core.room.device_fitting import RecordedDevices
 from hpc_sched.core.room.provider_tree import Provider
-from hpc_sched.core.room.recorded_devices import RecordedDevices
 
 # A finite number; whole ones stay whole, also on the screen.
 Amount = Annotated[int, Meta(le=(1 << 63) - 1)] | float

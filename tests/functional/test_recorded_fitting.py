@@ -23,8 +23,8 @@ from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_devices
+from hpc_sched.core.room.device_fitting import RecordedDevices
 from hpc_sched.core.room.provider_tree import Provider, ProviderInventory
-from hpc_sched.core.room.recorded_devices import RecordedDevices
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.room import recorded_fitting
 from hpc_sched.nova_glue.read.room.host_rooms import HostRooms

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hpc_sched.core.capacity import UNBOUNDED
+from hpc_sched.core.room.hypervisor_rooms import shared_limits
 from hpc_sched.core.room.providers import Amounts, Inventory
-from hpc_sched.core.room.shared_providers import shared_limits
 
 POOL: Inventory = ("pool", "DISK_GB")
 

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from hpc_sched import exceptions
+from hpc_sched.core.room.device_fitting import RecordedDevices
 from hpc_sched.core.room.provider_tree import SHARES, Provider, ProviderInventory
-from hpc_sched.core.room.recorded_devices import RecordedDevices
 from hpc_sched.snapshot.snapshot_model import Aggregate, Snapshot
 from hpc_sched.snapshot.source import snapshot_file
 from tests.snapshots import flavor, group, server, snapshot

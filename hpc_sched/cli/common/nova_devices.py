@@ -10,15 +10,15 @@ from oslo_config import cfg
 from hpc_sched import exceptions, masking
 from hpc_sched.cli.common import output
 from hpc_sched.configuration.option_value import value_of
-from hpc_sched.snapshot.room import device_fitting, pci_aliases
-from hpc_sched.snapshot.room.device_fitting import DeviceFitting
+from hpc_sched.core.room.device_fitting import DeviceFitting
+from hpc_sched.snapshot.room import pci_aliases
 from hpc_sched.snapshot.snapshot_model import Flavor, Snapshot
 
 
 def fitting_of(flavor: Flavor, snapshot: Snapshot) -> DeviceFitting | None:
-    """Return Nova's fitting of a flavor, see :class:`device_fitting.FittingMaker`."""
+    """Return Nova's fitting of a flavor, see :attr:`Cloud.fittings`."""
     has_devices = any(node.devices is not None for node in snapshot.hypervisors)
-    if not (has_devices and device_fitting.requested(flavor, snapshot)):
+    if not (has_devices and pci_aliases.only_nova_fits(flavor, snapshot)):
         return None
     if (nova := _nova()) is None:
         return None

@@ -5,7 +5,6 @@ from typing import TypeVar
 
 from hpc_sched.core.room.providers import Amounts, most_by_class, times, without
 
-State = TypeVar("State")
 Use = TypeVar("Use")
 
 # Claims that a search tries on one host, beyond one pass over the candidates for each VM.
@@ -62,55 +61,32 @@ def fitted_order(
 ) -> tuple[int, ...]:
     """Return what :func:`claim_order` does, of candidates that must fit in another way too.
 
+    Of equally long orders the first found. Depth first, each VM's candidate not before the one of
+    the VM before it: claims commute. The first descent takes each candidate as often as it can be
+    claimed.
+
     :param use: what VMs have taken before, in that other way
     :param fit: returns the use after one more VM with a candidate, or None if it does not fit
     :param effort: claims that are tried beyond those of the first descent
     """
-
-    def claim(before: tuple[Amounts, Use], number: int) -> tuple[Amounts, Use] | None:
-        left, used = before
-        if any(left.get(key, 0) < amount for key, amount in candidates[number].items()):
-            return None
-        after = fit(used, number)
-        return None if after is None else (without(left, candidates[number]), after)
-
     most = min([most, *most_by_class(free, candidates).values()])
-    return longest_order(len(candidates), (free, use), claim, most, effort)
-
-
-def longest_order(
-    number: int,
-    start: State,
-    claim: Callable[[State, int], State | None],
-    most: int,
-    effort: int,
-) -> tuple[int, ...]:
-    """Return the longest sequence of claims, up to ``most``; of equal ones, the first found.
-
-    Depth first, each VM's candidate not before the one of the VM before it: claims commute. The
-    first descent takes each candidate as often as it can be claimed.
-
-    :param number: of candidates
-    :param claim: returns the state after one more claim, or None if it is not possible
-    :param effort: claims that are tried beyond those of the first descent
-    """
     best: tuple[int, ...] = ()
     order: list[int] = []
-    # Per VM: the state before its claim, and the next candidate to try.
-    stack: list[tuple[State, int]] = [(start, 0)]
-    left = effort + number + most
-    while stack and len(best) < most and left > 0:
-        state, candidate = stack.pop()
-        if len(order) > len(stack):
-            del order[len(stack) :]
-        if candidate == number:
+    # Per VM: what is free and in use before its claim, and the next candidate to try.
+    stack: list[tuple[Amounts, Use, int]] = [(free, use, 0)]
+    effort += len(candidates) + most
+    while stack and len(best) < most and effort > 0:
+        left, used, number = stack.pop()
+        del order[len(stack) :]
+        if number == len(candidates):
             continue
-        left -= 1
-        after = claim(state, candidate)
-        stack.append((state, candidate + 1))
+        effort -= 1
+        stack.append((left, used, number + 1))
+        if any(left.get(key, 0) < amount for key, amount in candidates[number].items()):
+            continue
+        after = fit(used, number)
         if after is not None:
-            order.append(candidate)
-            if len(order) > len(best):
-                best = tuple(order)
-            stack.append((after, candidate))
+            order.append(number)
+            best = max(best, tuple(order), key=len)
+            stack.append((without(left, candidates[number]), after, number))
     return best

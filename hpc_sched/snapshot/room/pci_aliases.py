@@ -1,4 +1,4 @@
-"""The PCI devices that a flavor requests by alias, with those of ``[pci] alias``."""
+"""The devices that a flavor requests: by alias, with those of ``[pci] alias``, and NUMA cells."""
 
 import json
 import uuid
@@ -34,8 +34,7 @@ def groups_of(flavor: Flavor, snapshot: Snapshot) -> list[RequestGroup]:
     aliases = {name: alias for alias in _aliases(snapshot) if (name := alias.get("name"))}
     groups = []
     for number, (name, count) in enumerate(requested(flavor)):
-        if name in aliases:
-            alias = aliases[name]
+        if alias := aliases.get(name):
             resources = {_resource_class(alias): 1}
             required = _traits(alias, snapshot)
             groups += [
@@ -53,6 +52,19 @@ def notes(flavor: Flavor, snapshot: Snapshot) -> list[str]:
     known = {alias.get("name") for alias in _aliases(snapshot)}
     missing = sorted({name for name, _ in wanted} - known)
     return [f"PCI alias {name} is not counted: [pci] alias does not have it" for name in missing]
+
+
+def only_nova_fits(flavor: Flavor, snapshot: Snapshot) -> list[str]:
+    """Return what of a flavor only Nova can fit: NUMA cells, PCI devices or neither."""
+    specs = flavor.extra_specs
+    pinned = specs.get("hw:cpu_policy") in ("dedicated", "mixed")
+    by_class = any(key.startswith("resources") and key.endswith(":PCPU") for key in specs)
+    in_cells = any(specs.get(key) for key in ("hw:numa_nodes", "hw:mem_page_size", "hw:pmem"))
+    is_known = snapshot.pci_aliases is not None and requested(flavor)
+    return [
+        *(["NUMA cells"] if pinned or by_class or in_cells else []),
+        *(["PCI devices"] if is_known else []),
+    ]
 
 
 def _aliases(snapshot: Snapshot) -> Sequence[Mapping[str, Any]]:

@@ -23,7 +23,6 @@ from hpc_sched.core import group_request, processor_choice
 from hpc_sched.core.constraints import server_group_policy
 from hpc_sched.core.plan import problem, result
 from hpc_sched.core.processors import group_processors
-from hpc_sched.core.room import verified_rooms
 from hpc_sched.core.sharing import mdobp
 from hpc_sched.nova_glue import (
     active_session,
@@ -91,7 +90,6 @@ OF_REQUESTS: frozenset[type] = frozenset(
         nova_fitting.DeviceUse,
         nova_fitting.NovaFitting,
         placement_amounts.PlacementAmounts,
-        verified_rooms.VerifiedRooms,
         mdobp.MDOBPInput,
         objects.RequestSpec,
         problem.Problem,

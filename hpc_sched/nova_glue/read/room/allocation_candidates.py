@@ -1,7 +1,5 @@
 """The allocation candidates of hosts, and which of them the next VM claims."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -94,13 +92,11 @@ class AllocationCandidates:
     def arrange(self, positions: Array) -> None:
         """Put first, on each of some hosts, the candidate that its next VM shall claim."""
         for i in positions.tolist():
-            state, order = self._states[i], self._orders.get(i)
-            found = state.allocation_candidates
+            found, order = self._states[i].allocation_candidates, self._orders.get(i)
             if order and any(one is order[0] for one in found):
-                chosen = order[0]
-                found = [chosen, *(one for one in found if one is not chosen)]
-                state.allocation_candidates = found
-            self._next[i] = found[:1]
+                self.put_first(i, order[0])
+            else:
+                self._next[i] = found[:1]
 
     def note_first(self, positions: Array) -> None:
         """Note what is first on some hosts after filters that have removed candidates."""

@@ -1,44 +1,46 @@
-"""The VMs of one request that hosts take: a bound first, exact for the hosts of a plan."""
-
-from __future__ import annotations
+"""The VMs of one request that its HostStates take, and the order of their allocation candidates."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
+import nova.conf
 import numpy as np
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched import clock
+from hpc_sched import clock, conf
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
-from hpc_sched.core.room.claim_search import MAX_FITS, claim_order, fitted_order
+from hpc_sched.core.room.device_fitting import DeviceFitting
+from hpc_sched.core.room.hypervisor_rooms import HypervisorRooms
 from hpc_sched.core.room.providers import Amounts, Inventory, most_by_class, without
-from hpc_sched.core.room.shared_providers import shared_limits
-from hpc_sched.core.room.verified_rooms import VerifiedRooms
 from hpc_sched.nova_glue.read.room import compared_hosts, host_state_room
 from hpc_sched.nova_glue.read.room.allocation_candidates import (
     AllocationCandidates,
     Candidate,
+    ClaimedPlace,
     amounts_of,
 )
-from hpc_sched.nova_glue.read.room.nova_fitting import DeviceUse, NovaFitting
+from hpc_sched.nova_glue.read.room.nova_fitting import NovaFitting
 from hpc_sched.nova_glue.read.room.placement_amounts import PlacementAmounts
 
+CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 # Time for counting on hosts outside a plan; those that are not reached keep their bound.
 MAX_SECONDS = 1.0
 
 
-class HostRooms:
-    """The room on the HostStates of one request, as a ``core.room.verification.RoomCheck``.
+class HostRooms(HypervisorRooms):
+    """The room on the HostStates of one request.
 
     The bound is what the HostStates say, which costs nothing. Placement has the last word on
     resource classes, Nova's own code on NUMA cells and PCI devices: both are asked about hosts
     that a plan uses for more than one VM, and about all hosts once one of them takes less than its
     bound. Placement and Nova's filters have found room for one VM on every host.
 
-    Arrays are in the order of the HostStates. Used by the one thread that serves the request.
+    To verify a plan takes two calls to Placement for each host that was not compared yet, and one
+    for all hosts if one of them differs from its HostState.
     """
 
     def __init__(
@@ -55,125 +57,66 @@ class HostRooms:
         """
         self._states = states
         self._demand = demand
-        self._fitting = fitting
         self._most_per_host = most_per_host
         self.candidates = AllocationCandidates(states)
-        self._amounts = PlacementAmounts(states, demand, self.candidates)
-        self._placed: Array = np.zeros(len(states), dtype=np.int64)
-        self._fits = 0
+        self._placement = PlacementAmounts(states, demand, self.candidates)
         self._has_failed = False  # whether a failure of Nova's code was logged
+        self._until = 0.0  # monotonic time at which hosts outside a plan are left out
         bound = [
             host_state_room.capacity(state, demand, compared_hosts.excess_of(state))
             for state in states
         ]
-        # In VMs of the request, those placed included.
-        self._rooms = VerifiedRooms(
-            np.array(bound, dtype=np.int64), np.ones(len(states), dtype=np.int64)
+        rooms = np.array(bound, dtype=np.int64)
+        super().__init__(
+            rooms,
+            np.ones_like(rooms),
+            np.zeros_like(rooms),
+            sharing=self._placement.sharing,
+            fitting=fitting,
+            devices=states,
         )
-        if self._amounts.read_beyond_hosts():
+        if self._placement.read_beyond_hosts():
             self._bound_by_placement()
-
-    def verified(self, planned: Array) -> Array:
-        """Return the VMs that each host still takes, exact where some are planned.
-
-        Two calls to Placement for each host that was not compared yet, and one for all hosts if
-        one of them differs from its HostState.
-        """
-        total = np.where(planned > 0, planned + self._placed, 0)
-        unsure = self._rooms.unverified(total)
-        # A host of the plan shows whether Placement has more than nova-compute reports.
-        sample = np.flatnonzero(planned)[:1].tolist() if self._most_per_host > 1 else []
-        self._amounts.read_hosts(unsure or sample)
-        is_lower = self._rooms.verify(unsure, total, self._count)
-        if self._amounts.differ_from_reports or any(
-            self._placement_bound(i) < total[i] for i in unsure
-        ):
-            self.read_all()
-        if is_lower:
-            until = clock.current.monotonic() + MAX_SECONDS
-            self._rooms.verify_all(
-                self._count,
-                lambda: self._fits >= MAX_FITS or clock.current.monotonic() > until,
-                self._amounts.is_known,
-            )
-        if not self._amounts.providers:
-            return self.left
-        # What a host does not take after all is left to the others.
-        limits = shared_limits(np.minimum(planned, self.left), self._shared, self._claims)
-        room = self._rooms.limited({name: self._placed + found for name, found in limits.items()})
-        left: Array = np.maximum(room - self._placed, 0)
-        return left
-
-    @property
-    def room(self) -> Array:
-        """The VMs that each host takes at most, those placed included. Shape (HostStates,)."""
-        return self._rooms.room
-
-    @property
-    def left(self) -> Array:
-        """The VMs that each host still takes at most. Shape (HostStates,)."""
-        left: Array = np.maximum(self.room - self._placed, 0)
-        return left
-
-    def by_resource(self) -> dict[str, Array]:
-        """Return the VMs that each host still takes if one resource alone counted."""
-        found = {
-            name: np.full(len(self._states), UNBOUNDED, dtype=np.int64) for name in self._demand
-        }
-        for i, state in enumerate(self._states):
-            candidates = self.candidates.amounts(i)
-            most = most_by_class(self._amounts.free(candidates), candidates)
-            for name, amount in self._demand.items():
-                number = most.get(name, UNBOUNDED)
-                if number >= UNBOUNDED:  # not read
-                    number = host_state_room.capacity(state, {name: amount})
-                found[name][i] = number
-        for name, limit in self._rooms.shared.items():
-            found[name] = np.minimum(found[name], np.maximum(limit - self._placed, 0))
-        if self._fitting is not None:
-            found[self._fitting.name] = self.left
-        return found
 
     def observe(self, placed: Array, lost: Sequence[int]) -> None:
         """Note the VMs that hosts have taken, and the positions of hosts that refused one."""
-        for i in np.flatnonzero(placed > self._placed).tolist():
-            for _ in range(int(placed[i] - self._placed[i])):
+        for i in np.flatnonzero(placed > self.placed).tolist():
+            for _ in range(int(placed[i] - self.placed[i])):
                 claimed, was_planned = self.candidates.claimed(i)
-                self._amounts.claim(claimed)
+                self._placement.claim(claimed)
                 if not was_planned:
-                    self._rooms.known[i] = placed[i]
-        self._placed = placed.copy()
+                    self._known[i] = placed[i]
+        self.placed = placed.copy()
         for i in lost:
             compared_hosts.forget(self._states[i])
 
     def arrange(self, positions: Array) -> None:
         """Put first the allocation candidate that each host's next VM shall claim."""
         # A host outside the plan has taken a VM: its first candidate may be used up.
-        placed = self._placed
-        used_up = (placed >= self._rooms.known) & (placed < self.room)
-        self._rooms.verify(positions[used_up[positions]].tolist(), placed + 1, self._count)
+        used_up = (self.placed >= self._known) & (self.placed < self.room)
+        self._verify(positions[used_up[positions]].tolist(), self.placed + 1)
         self.candidates.arrange(positions)
 
     def read_all(self) -> bool:
         """Read all hosts in Placement, if that was not done; return whether any room rose."""
         before = self.room
-        if not self._amounts.read_all():
+        if not self._placement.read_all():
             return False
         self._bound_by_placement()
         return bool((self.room > before).any())
 
     def hold(self, held: Callable[[], Iterable[Candidate]]) -> None:
         """Set what returns the candidates that are claimed for VMs that Nova has not placed."""
-        self._amounts.held = held
+        self._placement.held = held
 
     def refresh(self, positions: Sequence[int] | None) -> bool:
         """Read hosts again after others have claimed there; return whether Placement answered.
 
         :param positions: of the hosts; None for all
         """
-        has_answered = self._amounts.refresh(positions)
+        has_answered = self._placement.refresh(positions)
         for i in range(len(self._states)) if positions is None else positions:
-            if self._states[i].uuid in self._amounts.providers:
+            if self._states[i].uuid in self._placement.providers:
                 self._take_over(i)
         return has_answered
 
@@ -186,7 +129,7 @@ class HostRooms:
         :param positions: of the hosts, in the order in which they are read
         :param seconds: in which to read; hosts that are not reached are not returned
         """
-        excess = self._amounts.read_claimed(positions, seconds)
+        excess = self._placement.read_claimed(positions, seconds)
         if excess is None:
             return None
         found: dict[int, Amounts] = {}
@@ -204,15 +147,15 @@ class HostRooms:
         :param held: VMs on each HostState that Nova has not placed
         """
         claimed = np.flatnonzero(held)
-        least = self._placed[claimed] + held[claimed]
-        self._rooms.room[claimed] = np.maximum(self._rooms.room[claimed], least)
+        least = self.placed[claimed] + held[claimed]
+        self.room[claimed] = np.maximum(self.room[claimed], least)
 
     def _take_over(self, i: int) -> None:
         """Set the room of a host to what was read of it."""
         most = self._placement_bound(i)
         # Cells and PCI devices are not in Placement: a room that they bound stays.
-        self._rooms.room[i] = most if self._fitting is None else min(self.room[i], most)
-        self._rooms.known[i] = self._placed[i]
+        self.room[i] = most if self._fitting is None else min(self.room[i], most)
+        self._known[i] = self.placed[i]
 
     def _bound_by_placement(self) -> None:
         """Set the rooms by the amounts that were read; claims are not searched."""
@@ -220,76 +163,85 @@ class HostRooms:
         for i, state in enumerate(self._states):
             if not state.vcpus_total or not state.allocation_candidates:
                 continue
-            placed = int(self._placed[i])
+            placed = int(self.placed[i])
             most = max(self._placement_bound(i), placed + (0 if placed else 1))
-            is_verified = self._rooms.known[i] > max(placed, 1)
-            may_rise = state.uuid in self._amounts.providers and not is_verified
+            is_verified = self._known[i] > max(placed, 1)
+            may_rise = state.uuid in self._placement.providers and not is_verified
             room[i] = most if may_rise else min(int(room[i]), most)
-        self._rooms.room = room
+        self.room = room
 
     def _placement_bound(self, i: int) -> int:
         """Return the VMs that a host takes at most by what was read, those placed included."""
-        candidates = self.candidates.amounts(i)
-        by_class = most_by_class(self._amounts.free(candidates), candidates)
-        return int(self._placed[i]) + min([UNBOUNDED, *by_class.values()])
+        return int(self.placed[i]) + min([UNBOUNDED, *self._most_by_class(i).values()])
 
-    def _count(self, i: int, total: int) -> int:
-        """Return the VMs, up to a total, that a host takes; keep the order of further claims."""
-        placed = int(self._placed[i])
-        candidates = self.candidates.amounts(i)
-        most = min(total, int(self.room[i])) - placed
-        if not candidates:
-            return placed + most
-        free = self._amounts.free(candidates)
-        order: tuple[int, ...]
-        if self._fitting is None:
-            order = claim_order(candidates, free, most)
-        else:
-            order = self._fitted_order(self._fitting, i, candidates, free, most)
-        self.candidates.plan(i, order)
-        return placed + len(order)
+    def _by_class(self) -> dict[str, Array]:
+        found = {name: np.full_like(self.room, UNBOUNDED) for name in self._demand}
+        for i, state in enumerate(self._states):
+            most = self._most_by_class(i)
+            for name, amount in self._demand.items():
+                is_read = most.get(name, UNBOUNDED) < UNBOUNDED
+                found[name][i] = (
+                    most[name] if is_read else host_state_room.capacity(state, {name: amount})
+                )
+        return found
 
-    def _fitted_order(
-        self,
-        fitting: NovaFitting,
-        i: int,
-        candidates: Sequence[Amounts],
-        free: Amounts,
-        most: int,
-    ) -> tuple[int, ...]:
-        state = self._states[i]
-        mappings = [found["mappings"] for found in state.allocation_candidates]
+    def _most_by_class(self, i: int) -> dict[str, int]:
+        candidates = self._amounts(i)
+        return most_by_class(self._placement.free(candidates), candidates)
 
-        def fit(use: DeviceUse, number: int) -> DeviceUse | None:
-            self._fits += 1
-            return fitting.claim(state, use, mappings[number])
+    def _amounts(self, i: int) -> list[Amounts]:
+        return self.candidates.amounts(i)
 
-        try:
-            return fitted_order(candidates, free, most, fitting.start(state), fit)
-        except Exception:
-            # What a host reports of its cells or devices is not what Nova's code expects.
-            if not self._has_failed:
-                LOG.exception("Host %s is left out of plans", state.nodename)
-            self._has_failed = True
-            return ()
+    def _mappings(self, i: int) -> list[Mapping[str, Any]]:
+        return [found["mappings"] for found in self._states[i].allocation_candidates]
 
-    def _shared(self, i: int) -> frozenset[Inventory]:
-        """Return the inventories that are not a host's own, of those that were read."""
+    def _free(self, _i: int, candidates: Sequence[Amounts]) -> dict[Inventory, int]:
+        return self._placement.free(candidates)
+
+    def _shared_by(self, i: int) -> frozenset[Inventory]:
         own = self._states[i].uuid
         return frozenset(
             key
-            for found in self.candidates.amounts(i)
+            for found in self._amounts(i)
             for key in found
-            if key[0] != own and self._amounts.is_shared(key[0])
+            if key[0] != own and self._placement.is_shared(key[0])
         )
 
+    def _is_exact(self, i: int) -> bool:
+        return self._placement.is_known(i)
+
+    def _is_exhausted(self) -> bool:
+        return super()._is_exhausted() or clock.current.monotonic() > self._until
+
+    def _verify_plan(self, planned: Array, total: Array, unsure: Sequence[int]) -> bool:
+        # A host of the plan shows whether Placement has more than nova-compute reports.
+        sample = np.flatnonzero(planned)[:1].tolist() if self._most_per_host > 1 else []
+        self._placement.read_hosts(unsure or sample)
+        is_lower = super()._verify_plan(planned, total, unsure)
+        if self._placement.differ_from_reports or any(
+            self._placement_bound(i) < total[i] for i in unsure
+        ):
+            self.read_all()
+        self._until = clock.current.monotonic() + MAX_SECONDS
+        return is_lower
+
+    def _order(self, i: int, fitting: DeviceFitting | None, *args: Any) -> tuple[int, ...]:
+        try:
+            order = super()._order(i, fitting, *args)
+        except Exception:
+            if fitting is None:
+                raise
+            # What a host reports of its cells or devices is not what Nova's code expects.
+            if not self._has_failed:
+                LOG.exception("Host %s is left out of plans", self._states[i].nodename)
+            self._has_failed, order = True, ()
+        self.candidates.plan(i, order)
+        return order
+
     def _claims(self, i: int, number: int, taken: Amounts) -> list[Amounts]:
-        candidates = self.candidates.amounts(i)
-        free = without(self._amounts.free(candidates), taken)
         if self._fitting is None:
-            order = claim_order(candidates, free, number)
-            self.candidates.plan(i, order)
-            return [candidates[n] for n in order]
+            return super()._claims(i, number, taken)
+        free = without(self._placement.free(self._amounts(i)), taken)
         found: list[Amounts] = []
         for claimed in map(amounts_of, self.candidates.next_claims(i, number)):
             if any(free[key] < amount for key, amount in claimed.items()):
@@ -297,3 +249,40 @@ class HostRooms:
             free = without(free, claimed)
             found.append(claimed)
         return found
+
+
+class CandidateOrder:
+    """Puts first, on each host of a request, the candidate that its next VM shall claim."""
+
+    def __init__(self, rooms: HostRooms) -> None:
+        self._rooms = rooms
+        # The VM whose candidates are in order, and the one that weighers have seen them for.
+        self._arranged_for: str | None = None
+        self._noted_for: str | None = None
+
+    def arrange(self, instance: str | None, positions: Array, place: ClaimedPlace | None) -> None:
+        """Put the candidates of some HostStates in order; in shadow mode nothing is changed.
+
+        :param instance: uuid of the VM to place next
+        :param place: where it is claimed already
+        """
+        if conf.is_shadow(CONF):
+            return
+        candidates = self._rooms.candidates
+        if candidates.differ and self._arranged_for != instance:
+            self._arranged_for = instance
+            self._rooms.arrange(positions)
+        if place is not None and candidates.offers(place):
+            candidates.put_first(place.position, place.candidate)
+
+    def note(self, instance: str | None, positions: Array, place: ClaimedPlace | None) -> None:
+        """Note which candidate is first on each host, after the last filter.
+
+        Filters behind those of hpc_sched may have removed some. Parameters as of :meth:`arrange`.
+        """
+        if self._noted_for == instance:
+            return
+        self._noted_for = instance
+        if self._rooms.candidates.differ and self._arranged_for == instance:
+            self._rooms.candidates.note_first(positions)
+        self.arrange(instance, positions, place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from nova import exception, objects
 from nova.pci.stats import PciDeviceStats
@@ -21,6 +21,7 @@ class DeviceUse:
     pci_stats: PciDeviceStats | None
     # As Nova hands it from VM to VM of a request: with the page size that the last one got.
     wanted: objects.InstanceNUMATopology | None
+    limits: objects.NUMATopologyLimits | None  # of the host; None without cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class NovaFitting:
     network_metadata: objects.NetworkMetadata | None
 
     @classmethod
-    def of(cls, spec: objects.RequestSpec) -> NovaFitting | None:
+    def of(cls, spec: objects.RequestSpec) -> Self | None:
         """Return what a request wants, or None if it wants neither cells nor devices."""
         numa = spec.numa_topology if "numa_topology" in spec else None
         found = spec.pci_requests if "pci_requests" in spec else None
@@ -54,11 +55,17 @@ class NovaFitting:
 
     def start(self, state: host_manager.HostState) -> DeviceUse:
         """Return the present use of a host, which the request's claims have changed already."""
-        return DeviceUse(state.numa_topology, state.pci_stats, self.numa_topology)
+        limits = None
+        if self.numa_topology is not None and state.numa_topology:
+            limits = objects.NUMATopologyLimits(
+                cpu_allocation_ratio=state.cpu_allocation_ratio,
+                ram_allocation_ratio=state.ram_allocation_ratio,
+            )
+            if self.network_metadata is not None:
+                limits.network_metadata = self.network_metadata
+        return DeviceUse(state.numa_topology, state.pci_stats, self.numa_topology, limits)
 
-    def claim(
-        self, state: host_manager.HostState, use: DeviceUse, mappings: Mapping[str, Any]
-    ) -> DeviceUse | None:
+    def claim(self, use: DeviceUse, mappings: Mapping[str, Any]) -> DeviceUse | None:
         """Return the use after one more VM, or None if it does not fit.
 
         As PciPassthroughFilter, NUMATopologyFilter and HostState.consume_from_request do.
@@ -73,7 +80,7 @@ class NovaFitting:
             fitted = hardware.numa_fit_instance_to_host(
                 topology,
                 use.wanted.obj_clone(),
-                limits=self._limits(state),
+                limits=use.limits,
                 pci_requests=requests,
                 pci_stats=stats,
                 provider_mapping=mappings,
@@ -89,13 +96,4 @@ class NovaFitting:
                 stats.apply_requests(requests, mappings, fitted.cells if fitted else None)
             except exception.PciDeviceRequestFailed:
                 return None
-        return DeviceUse(topology, stats, fitted)
-
-    def _limits(self, state: host_manager.HostState) -> objects.NUMATopologyLimits:
-        limits = objects.NUMATopologyLimits(
-            cpu_allocation_ratio=state.cpu_allocation_ratio,
-            ram_allocation_ratio=state.ram_allocation_ratio,
-        )
-        if self.network_metadata is not None:
-            limits.network_metadata = self.network_metadata
-        return limits
+        return DeviceUse(topology, stats, fitted, use.limits)

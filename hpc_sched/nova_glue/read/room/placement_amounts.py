@@ -1,9 +1,7 @@
 """What is free in Placement on the hosts of one request, as far as it has been read."""
 
-from __future__ import annotations
-
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import os_resource_classes as orc
 from nova.scheduler import host_manager
@@ -46,7 +44,7 @@ class PlacementAmounts:
         self._candidates = candidates
         self._free: dict[Inventory, int] = {}
         self.providers: set[str] = set()  # that were read
-        self._sharing: set[str] = set()  # those in candidates of several hosts
+        self.sharing: set[str] = set()  # those in candidates of several hosts
         self._is_all_read = False  # whether all hosts were read, or could not be
         self._has_failed = False  # whether Placement has not answered: it is not asked again
         # Whether a host has more or less than its HostState says, and not for instances in flight.
@@ -62,7 +60,7 @@ class PlacementAmounts:
 
     def is_shared(self, provider: str) -> bool:
         """True if a provider was read and several hosts have candidates with it."""
-        return provider in self.providers and provider in self._sharing
+        return provider in self.providers and provider in self.sharing
 
     def is_known(self, i: int) -> bool:
         """True if the amounts of a host were read, or compared with its HostState."""
@@ -96,7 +94,7 @@ class PlacementAmounts:
             ):
                 if state.vcpus_total and (provider != state.uuid or name not in HOST_CLASSES):
                     if elsewhere.setdefault(provider, state.uuid) != state.uuid:
-                        self._sharing.add(provider)
+                        self.sharing.add(provider)
                     least[name] = min(least.get(name, amount), amount)
         if len(elsewhere) <= FEW:
             self._keep(placement.read_providers(sorted(elsewhere)))
@@ -174,14 +172,12 @@ class PlacementAmounts:
         if found.problem is not None:
             LOG.debug("Hosts are not read after a claim: %s", found.problem)
             return None
-        excess: dict[Inventory, int] = {}
-        for provider, stocks in found.stocks.items():
-            for name, stock in stocks.items():
-                self._free[provider, name] = stock.capacity - stock.used
-                excess[provider, name] = max(stock.used - stock.capacity, 0)
-        self.providers |= found.stocks.keys()
-        self._add_held(found.stocks.keys())
-        return excess
+        self._take_over(found.stocks)
+        return {
+            (provider, name): max(stock.used - stock.capacity, 0)
+            for provider, stocks in found.stocks.items()
+            for name, stock in stocks.items()
+        }
 
     def _providers(self, positions: Iterable[int]) -> list[str]:
         return list(
@@ -227,20 +223,20 @@ class PlacementAmounts:
         """Return the providers of what the request holds."""
         return {key[0] for candidate in self.held() for key in amounts_of(candidate)}
 
-    def _add_held(self, providers: Collection[str]) -> None:
-        """Add to what is free on providers that have just been read what the request holds."""
-        for candidate in self.held() if providers else ():
+    def _take_over(self, read: Mapping[str, Mapping[str, placement.Stock]]) -> None:
+        """Set what is free on providers that have just been read; what the request holds is."""
+        for provider, stocks in read.items():
+            for name, stock in stocks.items():
+                self._free[provider, name] = stock.capacity - stock.used
+        for candidate in self.held() if read else ():
             for (provider, name), amount in amounts_of(candidate).items():
-                if provider in providers:
+                if provider in read:
                     self._free[provider, name] = self._free.get((provider, name), 0) + amount
+        self.providers |= read.keys()
 
     def _keep(self, found: placement.ProviderStocks) -> None:
         new = found.stocks.keys() - self.providers
-        for provider in new:
-            for name, stock in found.stocks[provider].items():
-                self._free[provider, name] = stock.capacity - stock.used
-        self._add_held(new)
-        self.providers |= new
+        self._take_over({provider: found.stocks[provider] for provider in new})
         # No HostState has what the request itself has claimed.
         compared_now = new - self._held_providers()
         for state in self._states:

@@ -15,7 +15,7 @@ from nova.scheduler import host_manager
 from nova.virt import hardware
 
 from hpc_sched import exceptions
-from hpc_sched.core.room.recorded_devices import RecordedDevices
+from hpc_sched.core.room.device_fitting import RecordedDevices
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.read.room.nova_fitting import DeviceUse, NovaFitting
 
@@ -24,18 +24,12 @@ CONF = nova.conf.CONF
 Place = tuple[str, str]  # service host and nodename
 
 
-class RecordedFitting:
+class RecordedFitting(NovaFitting):
     """Fits VMs of one flavor, whose image says nothing of cells and devices."""
 
-    def __init__(self, fitting: NovaFitting) -> None:
-        self._fitting = fitting
+    __slots__ = ()
 
-    @property
-    def name(self) -> str:
-        """What is fitted, for the reason of a refusal."""
-        return self._fitting.name
-
-    def start(self, devices: RecordedDevices) -> tuple[host_manager.HostState, DeviceUse]:
+    def start(self, devices: RecordedDevices) -> DeviceUse:
         """Return the present use of a compute node's devices.
 
         :raises exceptions.SnapshotError: for texts that Nova cannot read
@@ -52,17 +46,7 @@ class RecordedFitting:
             raise exceptions.SnapshotError(
                 f"devices of a hypervisor: expected what Nova stores: {failure!r:.200}"
             ) from failure
-        return state, self._fitting.start(state)
-
-    def claim(
-        self,
-        use: tuple[host_manager.HostState, DeviceUse],
-        mappings: Mapping[str, tuple[str, ...]],
-    ) -> tuple[host_manager.HostState, DeviceUse] | None:
-        """Return the use after one more VM, or None if it does not fit."""
-        state, before = use
-        after = self._fitting.claim(state, before, mappings)
-        return None if after is None else (state, after)
+        return super().start(state)
 
 
 def fitting_of(
@@ -101,8 +85,7 @@ def fitting_of(
         numa_topology=numa_topology,
         pci_requests=objects.InstancePCIRequests(requests=requests),
     )
-    fitting = NovaFitting.of(spec)
-    return None if fitting is None else RecordedFitting(fitting)
+    return RecordedFitting.of(spec)
 
 
 def read() -> tuple[dict[Place, RecordedDevices], list[str]]:
