@@ -1,13 +1,25 @@
 """The record of a decision has all that the planner was given."""
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import comb
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.counterfactual import costs
 from hpc_sched.core.counterfactual.costs import decided
+from hpc_sched.core.counterfactual.host_classes import (
+    NONE,
+    NOT_A_CANDIDATE,
+    HostClass,
+    classes_in,
+)
 from hpc_sched.core.counterfactual.rebuilt_request import of_size, rebuilt
 from hpc_sched.core.decision_entry import DecisionEntry
 from hpc_sched.core.group_request import GroupRequest
@@ -111,6 +123,79 @@ def test_a_decision_is_planned_again_at_the_same_cost_or_refused_again(part):
             fixed = decided(of_size(request.request, live.count), NO_LIMIT)
             assert isinstance(fixed, Plan), seed
             assert costs.cost_of(request, fixed) == costs.cost_of(request, answer), seed
+
+
+def rows_of(
+    request: GroupRequest, rows: Iterable[int], free: Array, shunned: Mapping[str, Mask]
+) -> Counter[tuple[object, ...]]:
+    """Return hypervisors by all that a record has of them but their names."""
+    topology, hosts = request.topology, request.hosts_of_rows
+    types = request.processors.hypervisors if request.processors is not None else {}
+    return Counter(
+        (
+            topology.switches[int(topology.leaf_index[hosts[i]])].name,
+            int(request.room[i]),
+            max(int(free[i]), int(request.room[i])),
+            int(request.members[hosts[i]]),
+            tuple(why for why, mask in sorted(shunned.items()) if mask[i]),
+            tuple(name for name, mask in types.items() if mask[i]),
+        )
+        for i in rows
+    )
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_the_request_that_is_read_from_a_record_is_the_one_that_was_written(part):
+    for seed in SEEDS[part::6]:
+        group = random_group(seed)
+        live, entry = group.request(), group.entry()
+        again = rebuilt(entry)
+        request = again.request
+        for name in (
+            *("left", "awaiting", "orphans", "missing", "constraints", "server_group_policy"),
+            *("pack_hosts", "homogeneous"),
+        ):
+            assert getattr(request, name) == getattr(live, name), (seed, name)
+        assert request.topology.levels == live.topology.levels
+        assert (request.hard_policy is None) == (live.hard_policy is None)
+        if request.hard_policy is not None and live.hard_policy is not None:
+            assert request.hard_policy.policy == live.hard_policy.policy
+            if group.policy == "anti-affinity":
+                assert request.hard_policy.max_per_service == live.hard_policy.max_per_service
+        if live.processors is not None:
+            assert request.processors is not None
+            assert request.processors.best_first() == live.processors.best_first()
+            assert request.processors.members == live.processors.members
+        removed = [mask for mask in again.removed.values() if mask.any()]
+        is_left_out = np.logical_or.reduce([again.is_member_host, *removed])
+        own = np.flatnonzero(~is_left_out).tolist()
+        shunned = {why: np.array(mask) for why, mask in group.shunned.items()}
+        before = rows_of(live, range(len(live.room)), np.array(group.free), shunned)
+        assert rows_of(request, own, again.free, again.shunned) == before, seed
+        assert request.members.sum() == live.members.sum()
+        left_out = {why: sorted(room for _, room in hosts) for why, hosts in group.removed.items()}
+        for why, rooms in left_out.items():
+            assert sorted(again.free[again.removed[why]].tolist()) == rooms, seed
+
+
+NUMBERS = st.integers(0, 999)
+CLASSES = st.builds(
+    HostClass,
+    room=st.integers(NOT_A_CANDIDATE, 9_999_999),
+    free=NUMBERS,
+    members=NUMBERS,
+    shunned=st.lists(NUMBERS, max_size=3).map(tuple),
+    removed=st.integers(NONE, 999),
+    type_=st.integers(NONE, 9999),
+    service=st.integers(NONE, 9_999_999),
+    host=st.integers(NONE, 9_999_999),
+)
+
+
+@given(st.lists(st.tuples(st.integers(1, 9_999_999), CLASSES)))
+def test_classes_of_hosts_are_read_as_they_were_written(written):
+    text = " ".join(f"{hosts}{of_hosts}" for hosts, of_hosts in written)
+    assert list(classes_in(text)) == written
 
 
 def test_without_the_final_size_the_preferred_level_still_holds():

@@ -18,51 +18,57 @@ A host with members that was no candidate, nor removed by a filter of hpc_sched,
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 NOT_A_CANDIDATE = -1
 NONE = -1
 
-_WORD = re.compile(
-    r"(?P<count>[1-9][0-9]{0,6})\*(?P<room>[0-9]{1,7}|-)(?:/(?P<free>[0-9]{1,7}))?"
-    r"(?:\+(?P<members>[0-9]{1,7}))?(?P<shunned>(?:![0-9]{1,3})*)(?:x(?P<removed>[0-9]{1,3}))?"
-    r"(?:t(?P<type>[0-9]{1,4}|-))?(?:s(?P<service>[0-9]{1,7}))?(?:h(?P<host>[0-9]{1,7}))?"
-)
+
+class Part(NamedTuple):
+    """How a number is written in a word. The default of its field is left out."""
+
+    mark: str  # in front of it
+    number: str  # regular expression; ``-`` is -1
+    repeat: str = "?"  # how often it may be there, as in a regular expression
 
 
 class HostClass(NamedTuple):
-    """Hosts that are alike."""
+    """What hosts that are alike have in common: the parts of a word, in their order."""
 
-    hosts: int  # number of them
-    room: int  # in VMs; NOT_A_CANDIDATE for a host that has members only
-    free: int  # room without the VMs of others
-    members: int = 0
-    shunned: tuple[int, ...] = ()
-    removed: int = NONE
-    type_: int = 0  # NONE: not known
-    service: int = NONE
-    host: int = NONE
+    # In VMs; NOT_A_CANDIDATE for a host that has members only.
+    room: Annotated[int, Part("*", "[0-9]{1,7}|-", "")]
+    free: Annotated[int, Part("/", "[0-9]{1,7}")] = 0  # without the VMs of others, if larger
+    members: Annotated[int, Part("+", "[0-9]{1,7}")] = 0
+    shunned: Annotated[tuple[int, ...], Part("!", "[0-9]{1,3}", "*")] = ()
+    removed: Annotated[int, Part("x", "[0-9]{1,3}")] = NONE
+    type_: Annotated[int, Part("t", "[0-9]{1,4}|-")] = 0  # NONE: not known
+    service: Annotated[int, Part("s", "[0-9]{1,7}")] = NONE
+    host: Annotated[int, Part("h", "[0-9]{1,7}")] = NONE
 
     def __str__(self) -> str:
-        room = "-" if self.room == NOT_A_CANDIDATE else f"{self.room}"
-        marks = (
-            ("s", self.service),
-            ("h", self.host),
-        )
-        type_ = "-" if self.type_ == NONE else f"{self.type_}"
-        return (
-            f"{self.hosts}*{room}"
-            + (f"/{self.free}" if self.free > max(self.room, 0) else "")
-            + (f"+{self.members}" if self.members else "")
-            + "".join(f"!{number}" for number in self.shunned)
-            + (f"x{self.removed}" if self.removed != NONE else "")
-            + (f"t{type_}" if self.type_ else "")
-            + "".join(f"{mark}{number}" for mark, number in marks if number != NONE)
-        )
+        """Return the word without the number of hosts in front."""
+        texts = []
+        for value, (name, part) in zip(self, _PARTS.items(), strict=True):
+            if value != self._field_defaults.get(name):
+                numbers = value if isinstance(value, tuple) else (value,)
+                texts += [f"{part.mark}{'-' if one < 0 else one}" for one in numbers]
+        return "".join(texts)
 
 
-def classes_in(text: str) -> Iterator[HostClass]:
-    """Yield the classes of a leaf's text.
+_PARTS: dict[str, Part] = {
+    name: hint.__metadata__[0]
+    for name, hint in get_type_hints(HostClass, include_extras=True).items()
+}
+_WORD = re.compile(
+    "([1-9][0-9]{0,6})"
+    + "".join(
+        f"((?:{re.escape(part.mark)}(?:{part.number})){part.repeat})" for part in _PARTS.values()
+    )
+)
+
+
+def classes_in(text: str) -> Iterator[tuple[int, HostClass]]:
+    """Yield the number of hosts and the class of each word of a leaf's text.
 
     :raises ValueError: for a word that is no class
     """
@@ -70,19 +76,10 @@ def classes_in(text: str) -> Iterator[HostClass]:
         found = _WORD.fullmatch(word)
         if found is None:
             raise ValueError(f"expected hosts such as 18*2+1, found {word[:40]!r}")
-        room = NOT_A_CANDIDATE if found["room"] == "-" else int(found["room"])
-        yield HostClass(
-            hosts=int(found["count"]),
-            room=room,
-            free=max(int(found["free"] or 0), room, 0),
-            members=int(found["members"] or 0),
-            shunned=tuple(int(number) for number in found["shunned"].split("!")[1:]),
-            removed=_number(found["removed"]),
-            type_=NONE if found["type"] == "-" else int(found["type"] or 0),
-            service=_number(found["service"]),
-            host=_number(found["host"]),
-        )
-
-
-def _number(text: str | None) -> int:
-    return NONE if text is None else int(text)
+        hosts, *texts = found.groups()
+        values: dict[str, Any] = {}
+        for text_of_part, (name, part) in zip(texts, _PARTS.items(), strict=True):
+            numbers = [-1 if one == "-" else int(one) for one in text_of_part.split(part.mark)[1:]]
+            if numbers:
+                values[name] = tuple(numbers) if part.repeat == "*" else numbers[0]
+        yield int(hosts), HostClass(**values)

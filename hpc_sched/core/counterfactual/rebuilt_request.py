@@ -1,7 +1,8 @@
 """The request of a recorded decision, rebuilt: the planner answers as it did for the scheduler."""
 
+import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from hpc_sched.topology.tree import MAX_LEVELS
 MAX_HOSTS = 100_000
 MAX_VMS = 1 << 14  # of the group
 MAX_PRODUCT = 100_000_000  # of both
+Hosts = list[tuple[str, HostClass]]  # name and class of each hypervisor
 
 
 class RecordError(exceptions.HPCSchedError):
@@ -48,15 +50,6 @@ class RebuiltRequest:
     by_leaf: bool  # whether costs count VMs on one host as VMs of one leaf
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A hypervisor."""
-
-    leaf: int
-    host: int
-    of: HostClass
-
-
 def rebuilt(entry: DecisionEntry) -> RebuiltRequest:
     """Return the request of a decision.
 
@@ -73,19 +66,21 @@ def rebuilt(entry: DecisionEntry) -> RebuiltRequest:
 
 
 def _rebuilt(entry: DecisionEntry, given: LoggedInput, left: int, awaiting: int) -> RebuiltRequest:
-    topology, rows = _fabric(given)
-    host_index = np.array([row.host for row in rows], dtype=np.int64)
-    room = np.array([max(row.of.room, 0) for row in rows], dtype=np.int64)
+    topology, hosts = _fabric(given)
+    host_index = np.array([topology.index_of(name) for name, _ in hosts], dtype=np.int64)
+
+    def column(name: str) -> Array:
+        return np.array([getattr(of_host, name) for _, of_host in hosts], dtype=np.int64)
+
+    room = np.maximum(column("room"), 0)
     members: Array = np.zeros(len(topology.hosts), dtype=np.int64)
-    members[host_index] = [row.of.members for row in rows]
+    members[host_index] = column("members")
     number = max(awaiting, given.missing) + int(members.sum())
-    if number > MAX_VMS or number * len(rows) > MAX_PRODUCT:
-        raise ValueError(f"{number} VMs on {len(rows)} hosts are too many to plan again")
-    wishes = _constraints(entry.wishes or {}, topology)
-    shunned = _by_number(given.shunned, rows, lambda row: row.of.shunned)
-    removed = _by_number(given.removed, rows, lambda row: (row.of.removed,))
+    if number > MAX_VMS or number * len(hosts) > MAX_PRODUCT:
+        raise ValueError(f"{number} VMs on {len(hosts)} hosts are too many to plan again")
+    constraints = _constraints(entry.wishes or {}, topology)
+    shunned = _by_number(given.shunned, [of_host.shunned for _, of_host in hosts])
     policy = entry.policy or None
-    marked = list(shunned.values())
     request = GroupRequest(
         topology=topology,
         tie=tie_order(topology, entry.group or entry.instance or ""),
@@ -96,72 +91,61 @@ def _rebuilt(entry: DecisionEntry, given: LoggedInput, left: int, awaiting: int)
         awaiting=awaiting,
         orphans=max(given.orphans, 0),
         missing=max(given.missing, 0),
-        constraints=wishes,
+        constraints=constraints,
         server_group_policy=policy,
-        hard_policy=_hard_policy(policy, given, rows, topology, host_index),
+        hard_policy=_hard_policy(policy, given, column, topology.leaf_index[host_index]),
         pack_hosts=policy != "soft-anti-affinity" and not given.by_mdobp,
         homogeneous=given.homogeneous if given.homogeneous in CHOICES else "false",
-        processors=_processors(given, rows),
-        shunned=np.logical_or.reduce(marked) if marked else None,
+        processors=_processors(given, column("type_")),
+        shunned=np.logical_or.reduce(list(shunned.values())) if shunned else None,
     )
     return RebuiltRequest(
         request=request,
-        free=np.array([row.of.free for row in rows], dtype=np.int64),
+        free=np.maximum(column("free"), room),
         shunned=shunned,
-        removed=removed,
-        is_member_host=np.array([row.of.room == NOT_A_CANDIDATE for row in rows], dtype=np.bool_),
+        removed=_by_number(given.removed, [(of_host.removed,) for _, of_host in hosts]),
+        is_member_host=column("room") == NOT_A_CANDIDATE,
         by_mdobp=given.by_mdobp,
         by_leaf=given.by_mdobp,
     )
 
 
-def _fabric(given: LoggedInput) -> tuple[Topology, list[_Row]]:
+def _fabric(given: LoggedInput) -> tuple[Topology, Hosts]:
     """Return the part of the fabric that the record has, and its hypervisors."""
-    classes: dict[str, list[HostClass]] = {}
-    total = 0
-    for leaf, text in _leaves(given.tree):
-        classes[leaf] = list(classes_in(text))
-        total += sum(one.hosts for one in classes[leaf])
-        if total > MAX_HOSTS:
-            raise ValueError(f"expected at most {MAX_HOSTS} hosts")
-    # Hypervisors of one host, by its number, have one name.
-    names: dict[str, list[tuple[str, HostClass]]] = {}
-    for at, (leaf, found) in enumerate(classes.items()):
-        # The name of a leaf may be long.
-        names[leaf] = [
-            (f"leaf {at} host {number if one.host == NONE else f'h{one.host}'}", one)
-            for number, one in enumerate(one for one in found for _ in range(one.hosts))
-        ]
-
-    def named(tree: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            name: named(below)
-            if isinstance(below, Mapping)
-            else list(dict.fromkeys(host for host, _ in names[name]))
-            for name, below in tree.items()
-        }
-
+    hosts: Hosts = []
+    tree = _with_hosts(given.tree, hosts, itertools.count())
     if len(given.levels) > MAX_LEVELS:
         raise ValueError(f"expected at most {MAX_LEVELS} levels")
-    topology = Topology.from_tree(named(given.tree), given.levels, heights=given.heights)
-    rows = [
-        _Row(topology.switch_index(leaf), topology.index_of(host), one)
-        for leaf, hosts in names.items()
-        for host, one in hosts
-    ]
-    return topology, rows
+    return Topology.from_tree(tree, given.levels, heights=given.heights), hosts
 
 
-def _leaves(tree: Mapping[str, Any], level: int = 1) -> Iterator[tuple[str, str]]:
+def _with_hosts(
+    tree: Mapping[str, Any], hosts: Hosts, leaves: Iterator[int], level: int = 1
+) -> dict[str, Any]:
+    """Return nested switches with the made-up names of their hosts.
+
+    :param hosts: to which the hypervisors are added; those of one host, by its number, have one
+        name
+    :param leaves: numbers of further leaves; the name of one may be long
+    """
     if level > MAX_LEVELS:
         raise ValueError(f"expected at most {MAX_LEVELS} levels")
+    found: dict[str, Any] = {}
     for name, below in tree.items():
         if isinstance(below, Mapping):
-            yield from _leaves(below, level + 1)
-        elif isinstance(below, str):
-            yield name, below
-        else:
+            found[name] = _with_hosts(below, hosts, leaves, level + 1)
+            continue
+        if not isinstance(below, str):
             raise ValueError(f"switch {name!r}: expected switches or hosts, found {below!r:.40}")
+        leaf, first = next(leaves), len(hosts)
+        for number, alike in classes_in(below):
+            if len(hosts) + number > MAX_HOSTS:
+                raise ValueError(f"expected at most {MAX_HOSTS} hosts")
+            for at in range(len(hosts) - first, len(hosts) - first + number):
+                host = at if alike.host == NONE else f"h{alike.host}"
+                hosts.append((f"leaf {leaf} host {host}", alike))
+        found[name] = list(dict.fromkeys(host for host, _ in hosts[first:]))
+    return found
 
 
 def _constraints(wishes: Mapping[str, Any], topology: Topology) -> Constraints:
@@ -174,64 +158,50 @@ def _constraints(wishes: Mapping[str, Any], topology: Topology) -> Constraints:
         if issubclass(one, LevelConstraint):
             level_of(topology, value if isinstance(value, str) else "")
         elif not one.is_valid(value, ()):
-            expected = one.expected(())
-            raise ValueError(f"{one.name}: expected {expected}, found {value!r:.40}")
+            raise ValueError(f"{one.name}: expected {one.expected(())}, found {value!r:.40}")
     return Constraints(**found)
 
 
-def _by_number(
-    reasons: tuple[str, ...], rows: list[_Row], numbers: Callable[[_Row], tuple[int, ...]]
-) -> dict[str, Mask]:
-    """Return the hypervisors of each reason; those without any hypervisor are left out."""
+def _by_number(reasons: Sequence[str], numbers_of: Sequence[tuple[int, ...]]) -> dict[str, Mask]:
+    """Return the hypervisors of each reason; those without any hypervisor are left out.
+
+    :param numbers_of: the reasons of each hypervisor, by number
+    """
     at = defaultdict[int, list[int]](list)
-    for i, row in enumerate(rows):
-        for number in numbers(row):
+    for i, numbers in enumerate(numbers_of):
+        for number in numbers:
             at[number].append(i)
-    found = {}
-    for number, why in enumerate(reasons):
-        if number in at:
-            found[why] = np.zeros(len(rows), dtype=np.bool_)
-            found[why][at[number]] = True
-    return found
+    rows = np.arange(len(numbers_of))
+    return {why: np.isin(rows, at[number]) for number, why in enumerate(reasons) if number in at}
 
 
 def _hard_policy(
-    policy: str | None,
-    given: LoggedInput,
-    rows: list[_Row],
-    topology: Topology,
-    host_index: Array,
+    policy: str | None, given: LoggedInput, column: Callable[[str], Array], leaf: Array
 ) -> HardPolicy | None:
     if policy not in HARD_POLICIES:
         return None
-    if given.services:
-        # Rows of other hosts, which take a VM without a filter at most, are services of their own.
-        own = iter(range(len(given.services), len(given.services) + len(rows)))
-        if any(row.of.service >= len(given.services) for row in rows):
-            raise ValueError(f"expected at most {len(given.services)} services")
-        service = [next(own) if row.of.service == NONE else row.of.service for row in rows]
-        on_service = np.zeros(len(given.services) + len(rows), dtype=np.int64)
-        on_service[: len(given.services)] = given.services
-        for row, number in zip(rows, service, strict=True):
-            if row.of.service == NONE:
-                on_service[number] = row.of.members
-    else:
-        service = list(range(len(rows)))
-        on_service = np.array([row.of.members for row in rows], dtype=np.int64)
+    number, members = len(given.services), column("members")
+    service = column("service") if number else np.full(len(leaf), NONE)
+    if (service >= max(number, 1)).any():
+        raise ValueError(f"expected at most {number} services")
+    # Rows of other hosts, which take a VM without a filter at most, are services of their own.
+    is_own = service == NONE
+    service[is_own] = number + np.arange(is_own.sum())
+    on_service = np.array([*given.services, *[0] * len(leaf)], dtype=np.int64)
+    on_service[service[is_own]] = members[is_own]
     return HardPolicy(
         policy=policy,
         max_per_service=most_per_host(given.max_per_host),
-        service=np.array(service, dtype=np.int64),
+        service=service,
         members=on_service,
-        leaf=topology.leaf_index[host_index],
-        order=np.arange(len(rows)),
+        leaf=leaf,
+        order=np.arange(len(leaf)),
     )
 
 
-def _processors(given: LoggedInput, rows: list[_Row]) -> HostProcessors | None:
+def _processors(given: LoggedInput, types: Array) -> HostProcessors | None:
     if not given.processors:
         return None
-    types = np.array([row.of.type_ for row in rows], dtype=np.int64)
     number = len(given.processors)
     return HostProcessors(
         hypervisors={name: types == i for i, name in enumerate(given.processors)},
