@@ -275,7 +275,7 @@ def test_memory_is_bounded_by_the_decisions_that_wait_and_the_projects(monkeypat
     for _ in totals.add_all(reader.pairs(lines)):
         largest = max(largest, len(reader._waiting))
     assert largest <= 10
-    assert totals.all.requests == 100
+    assert totals.all.sums["requests"] == 100
     same = planned(1)
     found = list(reader.pairs(json.dumps(same).encode() for _ in range(100)))
     assert len(found) == 100

@@ -15,7 +15,7 @@ from hpc_sched.snapshot.log.shadow_lines import ShadowReader
 from hpc_sched.snapshot.log.shadow_totals import ShadowTotals, Totals
 from hpc_sched.topology import plurals
 
-# Heading, and attribute of Totals.
+# Heading, and sum of Totals, or attribute.
 COLUMNS = (
     ("Requests", "requests"),
     ("New VMs", "vms"),
@@ -97,14 +97,15 @@ cannot be read or written, 2 wrong usage
             pass
         progress.end()
         notes = list(_notes(reader, totals.all))
-        if not totals.all.requests:
+        requests = int(totals.all.sums["requests"])
+        if not requests:
             names = ", ".join(parsed_args.logs)
             raise exceptions.SnapshotError(
                 "; ".join([f"{names}: no decision of shadow mode", *notes])
             )
         rows = list(totals.rows())
         period = f"{totals.first} to {totals.last}, UTC"
-        self.above = [f"{plurals.text(totals.all.requests, 'request')}, {period}"]
+        self.above = [f"{plurals.text(requests, 'request')}, {period}"]
         self.below = notes
         if parsed_args.html is not None:
             logs = ", ".join(parsed_args.logs[:_MAX_LOGS])
@@ -128,9 +129,9 @@ def _page(about: Sequence[tuple[str, str]], notes: Sequence[str], rows: Sequence
         for project, size, one in rows
     ]
     ratios = [
-        (size, one.stock_cost / one.plan_cost)
+        (size, one.sums["stock_cost"] / one.sums["plan_cost"])
         for project, size, one in rows
-        if project == shadow_totals.ALL and one.plan_cost
+        if project == shadow_totals.ALL and one.sums["plan_cost"]
     ]
     headings = [heading for heading, _ in COLUMNS]
     found: str = _page_module().page(about, notes, headings, texts, ratios)
@@ -171,13 +172,13 @@ def _shown(lines: Iterator[bytes], name: str, progress: output.StatusLine) -> It
 
 
 def _cell(totals: Totals, name: str, formatter: str) -> Any:
-    found = getattr(totals, name)
     if name == "not_compared":
-        return found.total()
-    if name == "saved":
-        found = None if found is None else round(100 * found, 1)
+        return totals.not_compared.total()
+    found = totals.saved if name == "saved" else totals.sums[name]
+    if found is not None and name == "saved":
+        found = round(100 * found, 1)
     elif name.endswith("seconds"):
-        found = round(found, 3)
+        found = round(found or 0, 3)
     elif isinstance(found, float) and found.is_integer():
         found = int(found)
     return output.cell(found, formatter)
@@ -196,6 +197,6 @@ def _notes(reader: ShadowReader, totals: Totals) -> Iterator[str]:
     for number, what, why in counted:
         if number:
             yield f"{plurals.text(number, what)} left out: {why}"
-    if totals.refused_open:
-        refusals = plurals.text(totals.refused_open, "refusal")
+    if totals.sums["refused_open"]:
+        refusals = plurals.text(int(totals.sums["refused_open"]), "refusal")
         yield f"{refusals} without a record of what Nova did"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from hpc_sched.core.decision_entry import LANDED, PLANNING, READS, SHADOW
+from hpc_sched.core.decision_entry import LANDED, SHADOW, LoggedLanding
 
 # Decisions that wait for their landing; the oldest one is given up beyond it.
 MAX_WAITING = 100_000
@@ -22,18 +22,8 @@ class LinePlan(msgspec.Struct, frozen=True):
     hop_bytes: float | None = None
 
 
-class LineLanding(msgspec.Struct, frozen=True):
-    """Where stock Nova has placed VMs."""
-
-    leaves: dict[str, int] = {}
-    hosts: dict[str, int] = {}
-    hop_bytes: float | None = None
-    planned: dict[str, int] | None = None
-    released: bool = False
-
-
 class Line(msgspec.Struct, frozen=True):
-    """A record; older releases write fewer fields, newer ones more."""
+    """What a report has of a record; older releases write fewer fields, newer ones more."""
 
     time: str = ""
     request_id: str | None = None
@@ -48,23 +38,26 @@ class Line(msgspec.Struct, frozen=True):
     own_plan: LinePlan | None = None
     degraded: list[str] | None = None
     proven: bool = True
-    landed: LineLanding | None = None
+    landed: LoggedLanding | None = None
+
+    @property
+    def vms(self) -> int:
+        """Number of VMs of the request."""
+        return min(max(self.left or 0, 0), MAX_VMS)
+
+    @property
+    def plan_of_request(self) -> LinePlan | None:
+        """The plan for the VMs of the request."""
+        return self.own_plan or self.plan
+
+    def seconds_of(self, part: str) -> float:
+        """Return the seconds of a part of the decision's time."""
+        return bounded_seconds((self.times or {}).get(part))
 
 
-@dataclass(frozen=True, slots=True)
-class ShadowDecision:
-    """A decision in shadow mode, without the parts of its record that no report has."""
-
-    time: str
-    project: str | None
-    vms: int  # of the request
-    decision: str
-    seconds: float
-    read_seconds: float
-    planning_seconds: float
-    plan: LinePlan | None  # for the VMs of the request
-    is_proven: bool
-    is_degraded: bool
+def bounded_seconds(found: float | None) -> float:
+    """Return seconds of a record, 0 if it has none."""
+    return min(max(found or 0.0, 0.0), MAX_SECONDS)
 
 
 @dataclass(slots=True)
@@ -79,11 +72,9 @@ class ShadowReader:
     outside: int = 0  # decisions outside the period
     unmatched: int = 0  # landings without a decision
     # Decisions by request, oldest first; None for one outside the period.
-    _waiting: dict[tuple[str | None, str | None], list[ShadowDecision | None]] = field(
-        default_factory=dict
-    )
+    _waiting: dict[tuple[str | None, str | None], list[Line | None]] = field(default_factory=dict)
 
-    def pairs(self, lines: Iterable[bytes]) -> Iterator[tuple[ShadowDecision, LineLanding | None]]:
+    def pairs(self, lines: Iterable[bytes]) -> Iterator[tuple[Line, LoggedLanding | None]]:
         """Yield each decision with the landing that follows it, or None.
 
         :param lines: of logs, each oldest first
@@ -116,7 +107,7 @@ class ShadowReader:
             )
             self.outside += not is_inside
             same = self._waiting.setdefault(key, [])
-            same.append(_decision(line) if is_inside else None)
+            same.append(line if is_inside else None)
             if len(same) > MAX_SAME:
                 yield from _without_landing([same.pop(0)])
             if len(self._waiting) > MAX_WAITING:
@@ -127,25 +118,6 @@ class ShadowReader:
 
 
 def _without_landing(
-    decisions: Iterable[ShadowDecision | None],
-) -> Iterator[tuple[ShadowDecision, None]]:
+    decisions: Iterable[Line | None],
+) -> Iterator[tuple[Line, None]]:
     return ((decided, None) for decided in decisions if decided is not None)
-
-
-def _seconds(found: float | None) -> float:
-    return min(max(found or 0.0, 0.0), MAX_SECONDS)
-
-
-def _decision(line: Line) -> ShadowDecision:
-    return ShadowDecision(
-        time=line.time,
-        project=line.project,
-        vms=min(max(line.left or 0, 0), MAX_VMS),
-        decision=line.decision,
-        seconds=_seconds(line.seconds),
-        read_seconds=_seconds((line.times or {}).get(READS)),
-        planning_seconds=_seconds((line.times or {}).get(PLANNING)),
-        plan=line.own_plan or line.plan,
-        is_proven=line.proven,
-        is_degraded=bool(line.degraded),
-    )

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from hpc_sched.snapshot.log.shadow_lines import LineLanding, LinePlan, ShadowDecision
+from hpc_sched.core.decision_entry import PLANNING, READS, LoggedLanding
+from hpc_sched.snapshot.log.shadow_lines import Line, bounded_seconds
 
 # Projects with rows of their own; a log may have any number.
 MAX_PROJECTS = 10_000
@@ -20,61 +21,64 @@ ON_ISLANDS = "without a cost, as of VMs on several islands"
 PART_PLANNED = "with a plan for a part of the VMs"
 
 
+SUMS = (
+    "requests",
+    "vms",
+    "compared",  # with a plan and VMs that landed
+    "plan_cost",
+    "stock_cost",
+    "plan_leaves",
+    "stock_leaves",
+    "refused_placed",  # that would have been refused, and Nova placed
+    "refused_both",
+    "refused_open",  # without a record of what Nova did
+    "no_plan",
+    "unproven",
+    "degraded",
+    "seconds",
+    "read_seconds",  # of them
+    "planning_seconds",
+)
+
+
 @dataclass(slots=True)
 class Totals:
     """Sums over requests. Costs are Hop-Bytes of members and new VMs."""
 
-    requests: int = 0
-    vms: int = 0
-    compared: int = 0  # with a plan and VMs that landed
-    plan_cost: float = 0
-    stock_cost: float = 0
-    plan_leaves: int = 0
-    stock_leaves: int = 0
-    refused_placed: int = 0  # that would have been refused, and Nova placed
-    refused_both: int = 0
-    refused_open: int = 0  # without a record of what Nova did
-    no_plan: int = 0
-    unproven: int = 0
-    degraded: int = 0
-    seconds: float = 0.0
-    read_seconds: float = 0.0  # of them
-    planning_seconds: float = 0.0
+    sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SUMS, 0))  # by name
     not_compared: Counter[str] = field(default_factory=Counter)  # by reason
 
     @property
     def saved(self) -> float | None:
         """Part of the cost of stock Nova that the plans save; None without a cost."""
-        return 1 - self.plan_cost / self.stock_cost if self.stock_cost else None
+        cost = self.sums["stock_cost"]
+        return 1 - self.sums["plan_cost"] / cost if cost else None
 
-    def add(self, decided: ShadowDecision, landed: LineLanding | None) -> None:
+    def add(self, decided: Line, landed: LoggedLanding | None) -> None:
         """Add one request."""
-        self.requests += 1
-        self.vms += decided.vms
-        self.seconds += decided.seconds
-        self.read_seconds += decided.read_seconds
-        self.planning_seconds += decided.planning_seconds
-        self.unproven += not decided.is_proven
-        self.degraded += decided.is_degraded
-        if decided.decision == "refused":
-            self.refused_open += landed is None
-            self.refused_both += landed is not None and landed.released
-            self.refused_placed += landed is not None and not landed.released
-        elif decided.decision != "planned" or decided.plan is None:
-            self.no_plan += 1
-        elif landed is None:
-            self.not_compared[NO_LANDING] += 1
-        elif (why := _obstacle(decided.plan, decided.vms, landed)) is not None:
-            self.not_compared[why] += 1
+        plan, outcome = decided.plan_of_request, _outcome(decided, landed)
+        found: dict[str, float] = {
+            "requests": 1,
+            "vms": decided.vms,
+            "unproven": not decided.proven,
+            "degraded": bool(decided.degraded),
+            "seconds": bounded_seconds(decided.seconds),
+            "read_seconds": decided.seconds_of(READS),
+            "planning_seconds": decided.seconds_of(PLANNING),
+        }
+        if outcome in self.sums:
+            found[outcome] = 1
         else:
-            self._compare(decided.plan, landed)
-
-    def _compare(self, plan: LinePlan, landed: LineLanding) -> None:
-        self.compared += 1
-        self.plan_cost += plan.hop_bytes or 0
-        self.stock_cost += landed.hop_bytes or 0
-        self.plan_leaves += len(plan.leaves)
-        self.stock_leaves += len(landed.leaves)
+            self.not_compared[outcome] += 1
+        if outcome == "compared" and plan is not None and landed is not None:
+            found |= {
+                "plan_cost": plan.hop_bytes or 0,
+                "stock_cost": landed.hop_bytes or 0,
+                "plan_leaves": len(plan.leaves),
+                "stock_leaves": len(landed.leaves),
+            }
+        for name, number in found.items():
+            self.sums[name] += number
 
 
 @dataclass(slots=True)
@@ -86,7 +90,7 @@ class ShadowTotals:
     last: str = ""
     _projects: set[str] = field(default_factory=set)
 
-    def add_all(self, pairs: Iterable[tuple[ShadowDecision, LineLanding | None]]) -> Iterator[None]:
+    def add_all(self, pairs: Iterable[tuple[Line, LoggedLanding | None]]) -> Iterator[None]:
         """Add decisions; yield after each of them."""
         for decided, landed in pairs:
             project = decided.project or UNKNOWN
@@ -138,14 +142,23 @@ def _is_cost(value: float | None) -> bool:
     return value is not None and (value == 0 or 1 <= value <= MAX_COST)
 
 
-def _obstacle(plan: LinePlan, vms: int, landed: LineLanding) -> str | None:
-    """Return why plan and landing are not compared, or None."""
+def _outcome(decided: Line, landed: LoggedLanding | None) -> str:
+    """Return the name of the sum that counts a request, or why it is not compared."""
+    plan = decided.plan_of_request
+    if decided.decision == "refused":
+        if landed is None:
+            return "refused_open"
+        return "refused_both" if landed.released else "refused_placed"
+    if decided.decision != "planned" or plan is None:
+        return "no_plan"
+    if landed is None:
+        return NO_LANDING
     if landed.released:
         return FAILED
-    if sum(landed.hosts.values()) < vms:
+    if sum(landed.hosts.values()) < decided.vms:
         return IN_PART
     if landed.planned is None:
         return NOT_BY_TOPOLOGY
     if not (_is_cost(plan.hop_bytes) and _is_cost(landed.hop_bytes)):
         return ON_ISLANDS
-    return PART_PLANNED if sum(plan.leaves.values()) < vms else None
+    return PART_PLANNED if sum(plan.leaves.values()) < decided.vms else "compared"
