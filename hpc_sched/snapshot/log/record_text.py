@@ -1,6 +1,6 @@
 """The text of a decision log's record, for operators."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from hpc_sched import terminal_text
@@ -12,7 +12,7 @@ from hpc_sched.core.decision_entry import (
     LoggedClaim,
     LoggedLanding,
     LoggedPlan,
-    LoggedShunned,
+    LoggedRejection,
     times_text,
 )
 from hpc_sched.snapshot.log import decision_costs
@@ -22,6 +22,7 @@ from hpc_sched.topology import hostlist, plurals
 
 # Leaves listed one by one; the rest is summed up.
 MAX_LEAVES = 24
+Part = tuple[str, Iterable[str | None]]  # title, and lines; those that are empty are left out
 
 
 def text_of(
@@ -47,63 +48,67 @@ def text_of(
 
 def _lines(entry: DecisionEntry, costs: DecisionCosts | None) -> Iterator[tuple[str, str]]:
     """Yield title and text of each line; a line without a title continues the one above."""
-    if entry.request_id:
-        yield "request", entry.request_id
-    if entry.instance:
-        yield "first VM", entry.instance
-    if entry.project:
-        yield "project", entry.project
-    requested = [
-        *([f"class {entry.app_class}"] if entry.app_class else []),
-        *([f"policy {entry.policy}"] if entry.policy else []),
-        *(f"{key}={value}" for key, value in (entry.wishes or {}).items() if value is not None),
-    ]
-    if requested:
-        yield "asked", ", ".join(requested)
-    if entry.left is not None:
-        more = (entry.awaiting or 0) - entry.left
-        others = f", {more} more of the group await one" if more > 0 else ""
-        yield "VMs", f"{entry.left} to place{others}"
-    if entry.members:
-        yield "members", _counts(entry.members)
-    if entry.candidates:
-        yield from _candidates(entry.candidates)
-    for i, (why, count) in enumerate(sorted((entry.removed or {}).items())):
-        yield "" if i else "left out", f"{count} hosts: {why}"
-    if entry.shunned:
-        yield from _shunned(entry.shunned)
-        if entry.plan is not None:
-            uses = "has to use some of them" if entry.uses_shunned else "avoids them"
-            yield "", f"the plan {uses}"
-    if entry.plan is not None:
-        yield from _plan(entry.plan, is_proven=entry.proven)
-    if entry.own_plan is not None:
-        yield "of these VMs", _counts(entry.own_plan.leaves)
-        if entry.own_plan.hop_bytes is not None:
-            yield "", f"Hop-Byte {entry.own_plan.hop_bytes:.0f}"
-    if entry.attraction:
-        hosts = hostlist.fold(sorted(entry.attraction))
-        yield "neighbours", f"applications there gain by sharing a host: {hosts}"
-    if entry.claim is not None:
-        yield "claimed", _claimed(entry.claim)
-    rejection = entry.rejection
-    reason = entry.reason or (rejection.reason if rejection else "")
-    if reason:
-        yield "reason", reason
-    if entry.degraded:
-        yield "no answer", ", ".join(entry.degraded)
-    # No VM fits with members that themselves break a constraint.
-    title = "would fit" if rejection and rejection.fits else "new group"
-    for i, gang in enumerate(rejection.largest if rejection else ()):
-        yield "" if i else title, f"{gang.vms} under one {gang.level} ({gang.switch})"
+    yield from _titled(_decision(entry))
     if costs is not None:
         yield from decision_costs.lines(costs)
-    if entry.seconds is not None:
-        yield "took", _took(entry.seconds, entry.times)
-    if entry.landed is not None:
-        yield from _landed(entry.landed, "stock Nova" if entry.mode == SHADOW else "landed")
-    if entry.scheduler is not None:
-        yield "scheduler", entry.scheduler.text()
+    yield from _titled(_outcome(entry))
+
+
+def _titled(parts: Iterable[Part]) -> Iterator[tuple[str, str]]:
+    for title, texts in parts:
+        for i, text in enumerate(text for text in texts if text):
+            yield "" if i else title, text
+
+
+def _decision(entry: DecisionEntry) -> Iterable[Part]:
+    own, rejection = entry.own_plan, entry.rejection or LoggedRejection()
+    # No VM fits with members that themselves break a constraint.
+    title = "would fit" if rejection.fits else "new group"
+    return (
+        ("request", [entry.request_id]),
+        ("first VM", [entry.instance]),
+        ("project", [entry.project]),
+        ("asked", [", ".join(_asked(entry))]),
+        ("VMs", [_number(entry)]),
+        ("members", [_counts(entry.members)] if entry.members else []),
+        ("candidates", _candidates(entry.candidates) if entry.candidates else []),
+        ("left out", [f"{n} hosts: {why}" for why, n in sorted((entry.removed or {}).items())]),
+        ("shunned", _shunned(entry)),
+        *(_plan(entry.plan, is_proven=entry.proven) if entry.plan is not None else ()),
+        ("of these VMs", [] if own is None else [_counts(own.leaves), _hop_bytes(own.hop_bytes)]),
+        ("neighbours", [_attraction(entry.attraction)] if entry.attraction else []),
+        ("claimed", [] if entry.claim is None else [_claimed(entry.claim)]),
+        ("reason", [entry.reason or rejection.reason]),
+        ("no answer", [", ".join(entry.degraded or ())]),
+        (title, [f"{one.vms} under one {one.level} ({one.switch})" for one in rejection.largest]),
+    )
+
+
+def _outcome(entry: DecisionEntry) -> Iterable[Part]:
+    title = "stock Nova" if entry.mode == SHADOW else "landed"
+    return (
+        ("took", [] if entry.seconds is None else [_took(entry.seconds, entry.times)]),
+        (title, [] if entry.landed is None else _landed(entry.landed, title)),
+        ("scheduler", [] if entry.scheduler is None else [entry.scheduler.text()]),
+    )
+
+
+def _asked(entry: DecisionEntry) -> Iterator[str]:
+    if entry.app_class:
+        yield f"class {entry.app_class}"
+    if entry.policy:
+        yield f"policy {entry.policy}"
+    for key, value in (entry.wishes or {}).items():
+        if value is not None:
+            yield f"{key}={value}"
+
+
+def _number(entry: DecisionEntry) -> str:
+    if entry.left is None:
+        return ""
+    more = (entry.awaiting or 0) - entry.left
+    others = f", {more} more of the group await one" if more > 0 else ""
+    return f"{entry.left} to place{others}"
 
 
 def _took(seconds: float, times: Mapping[str, float] | None) -> str:
@@ -111,31 +116,37 @@ def _took(seconds: float, times: Mapping[str, float] | None) -> str:
     return times_text(times) if times else f"{1000 * seconds:.1f} ms"
 
 
-def _candidates(leaves: Mapping[str, LeafCandidates]) -> Iterator[tuple[str, str]]:
+def _candidates(leaves: Mapping[str, LeafCandidates]) -> Iterator[str]:
     hosts = plurals.text(sum(leaf.hosts for leaf in leaves.values()), "host")
     room = sum(leaf.room for leaf in leaves.values())
-    under = plurals.text(len(leaves), "leaf switch")
-    yield "candidates", f"{hosts} with room for {room} in {under}"
+    yield f"{hosts} with room for {room} in {plurals.text(len(leaves), 'leaf switch')}"
     for name, leaf in list(leaves.items())[:MAX_LEAVES]:
-        yield "", f"{name}: {plurals.text(leaf.hosts, 'host')}, room for {leaf.room}"
+        yield f"{name}: {plurals.text(leaf.hosts, 'host')}, room for {leaf.room}"
     if len(leaves) > MAX_LEAVES:
-        yield "", f"and {len(leaves) - MAX_LEAVES} more leaves"
+        yield f"and {len(leaves) - MAX_LEAVES} more leaves"
 
 
-def _plan(plan: LoggedPlan, *, is_proven: bool) -> Iterator[tuple[str, str]]:
-    yield "plan", _counts(plan.leaves)
-    for i, line in enumerate(hostlist.fold_counts(plan.hosts)):
-        yield "" if i else "hosts", line
-    cost, least = plan.hop_bytes, plan.least
-    if cost is not None:
-        line = f"Hop-Byte {cost:.0f}"
-        if least is not None:
-            line += f", least possible without wishes {least:.0f}"
-            if cost > least:
-                line += f" ({cost - least:.0f} more)"
-        if not is_proven:
-            line += "; not proven best"
-        yield "cost", line
+def _plan(plan: LoggedPlan, *, is_proven: bool) -> Iterable[Part]:
+    cost, least = _hop_bytes(plan.hop_bytes), plan.least
+    if plan.hop_bytes is not None and least is not None:
+        cost += f", least possible without wishes {least:.0f}"
+        if plan.hop_bytes > least:
+            cost += f" ({plan.hop_bytes - least:.0f} more)"
+    if cost and not is_proven:
+        cost += "; not proven best"
+    return (
+        ("plan", [_counts(plan.leaves)]),
+        ("hosts", hostlist.fold_counts(plan.hosts)),
+        ("cost", [cost]),
+    )
+
+
+def _hop_bytes(cost: float | None) -> str:
+    return "" if cost is None else f"Hop-Byte {cost:.0f}"
+
+
+def _attraction(hosts: Iterable[str]) -> str:
+    return f"applications there gain by sharing a host: {hostlist.fold(sorted(hosts))}"
 
 
 def _claimed(claim: LoggedClaim) -> str:
@@ -143,18 +154,21 @@ def _claimed(claim: LoggedClaim) -> str:
     return f"{claim.vms} at once, {number}" if claim.vms else f"not at once: {number} failed"
 
 
-def _shunned(reasons: Mapping[str, LoggedShunned]) -> Iterator[tuple[str, str]]:
-    for i, (why, found) in enumerate(sorted(reasons.items())):
+def _shunned(entry: DecisionEntry) -> Iterator[str]:
+    for why, found in sorted((entry.shunned or {}).items()):
         names = hostlist.fold(found.hosts)
         more = found.count - len(found.hosts)
         others = f" and {more} more" if more > 0 else ""
-        yield "" if i else "shunned", f"{why}: {plurals.text(found.count, 'host')}: {names}{others}"
+        yield f"{why}: {plurals.text(found.count, 'host')}: {names}{others}"
+    if entry.shunned and entry.plan is not None:
+        uses = "has to use some of them" if entry.uses_shunned else "avoids them"
+        yield f"the plan {uses}"
 
 
-def _landed(landed: LoggedLanding, title: str) -> Iterator[tuple[str, str]]:
+def _landed(landed: LoggedLanding, title: str) -> Iterator[str]:
     if landed.released:
         number = sum(landed.hosts.values())
-        yield title, f"nowhere: the request failed, Nova released its claims: {number}"
+        yield f"nowhere: the request failed, Nova released its claims: {number}"
         return
     text, planned = _counts(landed.leaves), landed.planned
     if landed.as_planned:
@@ -163,12 +177,10 @@ def _landed(landed: LoggedLanding, title: str) -> Iterator[tuple[str, str]]:
         text += ", on other hosts than planned"
     elif planned is not None:
         text += f"; planned {_counts(planned)}"
-    yield title, text
+    yield text
     if not landed.as_planned or title != "landed":
-        for line in hostlist.fold_counts(landed.hosts):
-            yield "", line
-        if landed.hop_bytes is not None:
-            yield "", f"Hop-Byte {landed.hop_bytes:.0f}"
+        yield from hostlist.fold_counts(landed.hosts)
+        yield _hop_bytes(landed.hop_bytes)
 
 
 def _counts(leaves: Mapping[str, int]) -> str:
