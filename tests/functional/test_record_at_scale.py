@@ -17,6 +17,7 @@ import nova.conf
 import pytest
 
 from hpc_sched.core.decision_entry import LoggedPlan
+from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue.phases import ServedGroup
 from hpc_sched.nova_glue.record import decision_record, logged_input
 from tests.counted_calls import calls_of
@@ -44,12 +45,12 @@ TREE = {
 }
 
 
-def written(state: ServedGroup, made: LoggedPlan) -> tuple[int, int]:
+def written(state: ServedGroup, answer: Plan | Rejection, made: LoggedPlan) -> tuple[int, int]:
     """Write a record; return the number of calls and its length."""
     texts: list[str] = []
 
     def write() -> None:
-        entry = decision_record._entry(state.claims, state.group.request(), made, None)
+        entry = decision_record._entry(state.claims, state.group.request(), answer, made, None)
         texts.append(json.dumps(entry.as_json(), separators=(",", ":")))
 
     return calls_of(write), len(texts[0])
@@ -77,12 +78,13 @@ def test_the_planners_input_adds_little_to_a_record(monkeypatch, tmp_path: Path,
         wishes = wishing(app_class="sync", require="pod")
         request = spec(count=64, vcpus=vcpus, group_policy="anti-affinity", extra_specs=wishes)
         state = served(request, states)
-        made = decision_record._logged(state.group, state.group.answer(state.group.request()))
+        answer = state.group.answer(state.group.request())
+        made = decision_record._logged(state.group, answer)
         assert isinstance(made, LoggedPlan)
-        calls, length = written(state, made)
+        calls, length = written(state, answer, made)
         with monkeypatch.context() as patch:
             patch.setattr(logged_input, "of", lambda *_: None)
-            calls_without, length_without = written(state, made)
+            calls_without, length_without = written(state, answer, made)
         more = length - length_without
         print(f"{length_without} bytes and {more} more; {calls_without} calls, with them {calls}")
         assert 5_000 < more < most_bytes

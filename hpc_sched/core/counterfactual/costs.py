@@ -244,38 +244,25 @@ def counterfactuals(
 
     :param plan: the answer of :func:`planned_again`
     """
-    if plan is None:
-        return list(_of_refusal(rebuilt, entry, limit))
-    return list(_of_plan(rebuilt, entry, plan, limit))
-
-
-def _of_plan(
-    rebuilt: RebuiltRequest, entry: DecisionEntry, plan: Plan, limit: TimeLimit
-) -> Iterator[Counterfactual]:
-    request = of_size(rebuilt.request, plan.count)
-    before = cost_of(rebuilt, plan)
+    request, cost = rebuilt.request, None
+    if plan is not None:
+        request, cost = of_size(request, plan.count), cost_of(rebuilt, plan)
+    found = []
     for one in alternatives(rebuilt, entry, request):
-        group, cost = one.request, before
-        if one.without.startswith(f"{HPC}group_size") and entry.awaiting:
+        group, before = one.request, cost
+        if plan is None:
+            # A preference has given way.
+            if one.without.startswith((f"{HPC}prefer", f"{HPC}homogeneous=prefer")):
+                continue
+        elif one.without.startswith(GroupSize.spec.name) and entry.awaiting:
             # Without it the plan is for those that exist: the first slots count. A preferred
             # level then holds for these.
             now = min(entry.awaiting, plan.count)
-            existing = replace(
-                rebuilt.request,
-                constraints=rebuilt.request.constraints.changed(group_size=None),
-                missing=0,
-            )
-            group, cost = of_size(existing, now), cost_of(rebuilt, plan, now)
-        yield _counterfactual(rebuilt, one, group, cost, limit)
-
-
-def _of_refusal(
-    rebuilt: RebuiltRequest, entry: DecisionEntry, limit: TimeLimit
-) -> Iterator[Counterfactual]:
-    for one in alternatives(rebuilt, entry, rebuilt.request):
-        # A preference has given way.
-        if not one.without.startswith((f"{HPC}prefer", f"{HPC}homogeneous=prefer")):
-            yield _counterfactual(rebuilt, one, one.request, None, limit)
+            constraints = rebuilt.request.constraints.changed(group_size=None)
+            existing = replace(rebuilt.request, constraints=constraints, missing=0)
+            group, before = of_size(existing, now), cost_of(rebuilt, plan, now)
+        found.append(_counterfactual(rebuilt, one, group, before, limit))
+    return found
 
 
 def _counterfactual(

@@ -80,10 +80,10 @@ def open_hosts(rebuilt: RebuiltRequest, plan: Plan, limit: TimeLimit) -> OpenHos
         raise RecordError(NO_TIME)
     request = of_size(rebuilt.request, plan.count)
     choice = choose_processor(request, lambda group: group.decide(limit), lambda one: one.count)
-    is_other = np.zeros(len(request.room), dtype=np.bool_)
+    is_other = is_shunned = np.zeros(len(request.room), dtype=np.bool_)
+    processor = None
     if isinstance(choice, ProcessorChoice):
-        is_other = ~choice.hypervisors
-    is_shunned = np.zeros(len(request.room), dtype=np.bool_)
+        processor, is_other = choice.name, ~choice.hypervisors
     if request.shunned is not None and not request.uses_shunned(plan):
         is_shunned = request.shunned
     wanted, wish = request.constraints, "require"
@@ -105,7 +105,6 @@ def open_hosts(rebuilt: RebuiltRequest, plan: Plan, limit: TimeLimit) -> OpenHos
         raise RecordError(NO_TIME)
     if not isinstance(again, Plan) or cost_of(rebuilt, again) != cost:
         raise RecordError("the plan that the record gives has another cost than the logged one")
-    processor = choice.name if isinstance(choice, ProcessorChoice) else None
     return OpenHosts(one, wish, cost, processor, is_other, is_shunned)
 
 
@@ -126,23 +125,18 @@ def obstacles(rebuilt: RebuiltRequest, found: OpenHosts, below: Mask) -> tuple[i
     :param below: shape (hypervisors,)
     """
     request = rebuilt.request
-    left = below & ~rebuilt.is_member_host
-    why = Counter[str]()
-
-    def count(reason: str, mask: Mask) -> None:
-        nonlocal left
+    has_room = request.room > 0
+    masks = [
+        *((f"removed by a filter: {name}", mask) for name, mask in rebuilt.removed.items()),
+        ("full because of the VMs of others", ~has_room & (rebuilt.free > 0)),
+        ("no room for one VM", ~has_room),
+        # None of them is of another type if the type was not chosen.
+        (f"processor type other than {found.processor}", found.is_other_type),
+        *((f"shunned: {name}", found.is_shunned & mask) for name, mask in rebuilt.shunned.items()),
+        (f"policy {request.server_group_policy} of the group", ~found.capacity()),
+    ]
+    left, why = below & ~rebuilt.is_member_host, Counter[str]()
+    for reason, mask in masks:
         why[reason] += int((left & mask).sum())
         left = left & ~mask
-
-    for name, mask in rebuilt.removed.items():
-        count(f"removed by a filter: {name}", mask)
-    has_room = request.room > 0
-    count("full because of the VMs of others", ~has_room & (rebuilt.free > 0))
-    count("no room for one VM", ~has_room)
-    if found.processor is not None:
-        count(f"processor type other than {found.processor}", found.is_other_type)
-    for name, mask in rebuilt.shunned.items():
-        count(f"shunned: {name}", found.is_shunned & mask)
-    is_open = found.capacity()
-    count(f"policy {request.server_group_policy} of the group", ~is_open)
     return int(left.sum()), +why

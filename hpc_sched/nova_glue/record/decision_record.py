@@ -70,15 +70,8 @@ def log(
     instance, path = group.inputs.request.instance_uuid, CONF.hpc_sched.decision_log
     try:
         request, made = group.request(), _logged(group, answer)
-        is_proven = not isinstance(answer, Plan) or answer.is_proven
-        sentence = _sentence(claims, request, made, refused, is_proven)
-        entry: DecisionEntry | None = None
-        if path:
-            uses_shunned = isinstance(answer, Plan) and request.uses_shunned(answer)
-            entry = _entry(claims, request, made, refused)
-            entry = replace(entry, proven=is_proven, uses_shunned=uses_shunned)
-            if conf.is_shadow(CONF) and isinstance(answer, Plan):
-                entry = replace(entry, own_plan=_own_plan(group, request, answer))
+        sentence = _sentence(claims, request, made, refused, is_proven=_is_proven(answer))
+        entry = _entry(claims, request, answer, made, refused) if path else None
     except Exception:
         LOG.exception("The decision on instance %s cannot be logged", instance)
         return None
@@ -155,27 +148,31 @@ def _prefix() -> str:
     return "shadow: " if conf.is_shadow(CONF) else ""
 
 
-def _own_plan(group: GroupPlacement, request: GroupRequest, answer: Plan) -> LoggedPlan | None:
+def _is_proven(answer: Plan | Rejection) -> bool:
+    return isinstance(answer, Rejection) or answer.is_proven
+
+
+def _own_plan(
+    group: GroupPlacement, request: GroupRequest, answer: Plan | Rejection
+) -> LoggedPlan | None:
     """Return what a plan has for the VMs of this request, at the cost of members plus these.
 
     None if that is the whole plan, or if the plan has fewer places.
     """
     number = request.left
-    if not 0 < number < answer.count:
+    if isinstance(answer, Rejection) or not 0 < number < answer.count:
         return None
     topology, first = group.inputs.topology, group.event.slot
     hosts = Counter(answer.places[(first + i) % answer.count] for i in range(number))
-    leaves = Counter[str]()
-    for host, count in hosts.items():
-        leaves[topology.leaf_of(host)] += count
+    leaves = Counter(map(topology.leaf_of, hosts.elements()))
     cost = hop_bytes_of_counts(topology=topology, counts=hosts + group.inputs.members)
     return LoggedPlan(dict(leaves), dict(hosts), None if math.isinf(cost) else cost)
 
 
 def _times() -> Times:
     """Return the seconds of this thread's request by part, in microseconds' precision."""
-    spent = request_deadline.current().clock.seconds()
-    return {part: round(seconds, 6) for part, seconds in spent.items()}
+    clock = request_deadline.current().clock
+    return {part: round(seconds, 6) for part, seconds in clock.seconds().items()}
 
 
 def _count(
@@ -188,7 +185,7 @@ def _count(
         group.inputs.request.project_id,
         times,
         group.inputs.shunned,
-        is_proven=not isinstance(answer, Plan) or answer.is_proven,
+        is_proven=_is_proven(answer),
     )
 
 
@@ -216,6 +213,7 @@ def _sentence(
     request: GroupRequest,
     made: LoggedPlan | LoggedRejection,
     refused: str | None,
+    *,
     is_proven: bool,
 ) -> str:
     if refused is not None:
@@ -247,6 +245,7 @@ def _sentence(
 def _entry(
     claims: RequestClaims,
     request: GroupRequest,
+    answer: Plan | Rejection,
     made: LoggedPlan | LoggedRejection,
     refused: str | None,
 ) -> DecisionEntry:
@@ -271,13 +270,16 @@ def _entry(
         candidates=_candidates(problem, request),
         removed=_removed(group, request),
         shunned=_shunned(inputs) or None,
+        uses_shunned=isinstance(answer, Plan) and request.uses_shunned(answer),
         decision=planned if refused is None else "refused",
         mode=conf.recorded_mode(CONF),
         project=requested.project_id,
         degraded=_degraded(),
         plan=plan,
+        own_plan=_own_plan(group, request, answer) if conf.is_shadow(CONF) else None,
         attraction=None if plan is None else _attraction(problem, plan) or None,
         claim=_claim(claims),
+        proven=_is_proven(answer),
         rejection=rejection,
         reason=refused,
         scheduler=scheduler_digests.record(inputs.fabric.digest),

@@ -147,22 +147,20 @@ def _entry(subject: Subject, landed: LoggedLanding) -> DecisionEntry:
 def _landing(
     subject: Subject, logged: LoggedDecision, hosts: Counter[str], *, has_failed: bool
 ) -> LoggedLanding:
-    leaves: Counter[str] = Counter()
-    cost = math.inf
-    topology = subject.topology and subject.topology.including(hosts)
-    if topology is not None:
-        for host, count in hosts.items():
-            leaves[topology.leaf_of(host)] += count
-    if topology is not None and subject.members is not None:
-        cost = hop_bytes_of_counts(topology=topology, counts=hosts + subject.members)
+    leaves, cost = Counter[str](), math.inf
+    if subject.topology is not None:
+        topology = subject.topology.including(hosts)
+        leaves.update(map(topology.leaf_of, hosts.elements()))
+        if subject.members is not None:
+            cost = hop_bytes_of_counts(topology=topology, counts=hosts + subject.members)
     plan: LoggedPlan | None = None
+    as_planned = None
     # The weighers do not follow the plan of a class that is not placed by leaves.
     if isinstance(logged.made, LoggedPlan) and subject.by_topology:
         plan = logged.made
-    as_planned = None
-    if plan is not None and not has_failed:
-        # The plan may be for more VMs than those of the request.
-        as_planned = hosts.total() >= subject.left and hosts <= Counter(plan.hosts)
+        if not has_failed:
+            # The plan may be for more VMs than those of the request.
+            as_planned = hosts.total() >= subject.left and hosts <= Counter(plan.hosts)
     return LoggedLanding(
         leaves=dict(leaves.most_common()),
         hosts=dict(hosts),

@@ -148,14 +148,14 @@ def lines(found: DecisionCosts) -> Iterator[tuple[str, str]]:
         if one.others:
             yield "", f"of its hosts: {counted(one.others)}"
         if one.one is not None and one.without is not None:
-            yield "", f"a VM there without {one.without}: {_use(one.one)}"
+            yield "", f"a VM there without {one.without}: {_change(one.one, one.one.more)}"
         elif one.one is not None and one.one == one.all_:
-            yield "", f"a VM there, or all of them: {_use(one.one)}"
+            yield "", f"a VM there, or all of them: {_change(one.one, one.one.more)}"
             continue
         elif one.one is not None and one.one.more:
-            yield "", f"a VM there: {_use(one.one)}"
+            yield "", f"a VM there: {_change(one.one, one.one.more)}"
         if one.all_ is not None:
-            yield "", f"all VMs there: {_use(one.all_)}"
+            yield "", f"all VMs there: {_change(one.all_, one.all_.more)}"
     has_numbers = found.without or any(one.one or one.all_ for one in found.why_not)
     if found.by_leaf and has_numbers:
         yield "", "VMs on one host count as VMs of one leaf: MDOBP chooses among its hosts"
@@ -163,7 +163,7 @@ def lines(found: DecisionCosts) -> Iterator[tuple[str, str]]:
 
 def _without(found: DecisionCosts) -> Iterator[str]:
     single = [one for one in found.without if one.without != EVERYTHING]
-    nothing = [one.without for one in found.without if one.without != EVERYTHING and one.less == 0]
+    nothing = [one.without for one in single if one.less == 0]
     either = [one.without for one in single if one.unknown is None and one.hop_bytes is None]
     shown = {(one.hop_bytes, one.vms) for one in single}
     for one in found.without:
@@ -180,18 +180,17 @@ def _without(found: DecisionCosts) -> Iterator[str]:
 
 
 def _cost(one: Counterfactual, found: DecisionCosts) -> str:
-    at_most = "" if one.is_proven else "at most "
-    leaves = plurals.text(one.leaves, "leaf")
+    vms = plurals.text(one.vms, "VM")
     if one.less is None:
-        return f"{plurals.text(one.vms, 'VM')} in {leaves}, Hop-Byte {at_most}{one.hop_bytes:.0f}"
-    than = f"{one.less:.0f} less" if one.less > 0 else f"{-one.less:.0f} more"
+        return f"{vms} in {plurals.text(one.leaves, 'leaf')}, {_hop_bytes(one)}"
     # Without the final size the plan is for those that exist.
-    number = "" if one.vms == found.vms else f" for the first {plurals.text(one.vms, 'VM')}"
-    return f"Hop-Byte {at_most}{one.hop_bytes:.0f} ({than}){number}, {leaves}"
+    return _change(one, -one.less, "" if one.vms == found.vms else f" for the first {vms}")
 
 
-def _use(one: Use) -> str:
-    at_most = "" if one.is_proven else "at most "
-    than = f"{one.more:.0f} more" if one.more >= 0 else f"{-one.more:.0f} less"
-    leaves = plurals.text(one.leaves, "leaf")
-    return f"Hop-Byte {at_most}{one.hop_bytes:.0f} ({than}), {leaves}"
+def _change(one: Counterfactual | Use, more: float, number: str = "") -> str:
+    than = f"{more:.0f} more" if more >= 0 else f"{-more:.0f} less"
+    return f"{_hop_bytes(one)} ({than}){number}, {plurals.text(one.leaves, 'leaf')}"
+
+
+def _hop_bytes(one: Counterfactual | Use) -> str:
+    return f"Hop-Byte {'' if one.is_proven else 'at most '}{one.hop_bytes:.0f}"

@@ -66,7 +66,6 @@ class ShadowReader:
 
     since: datetime | None = None  # UTC; of decisions
     until: datetime | None = None
-    lines: int = 0  # that were read
     unreadable: int = 0  # lines that are no records
     others: int = 0  # records that are not of shadow mode
     outside: int = 0  # decisions outside the period
@@ -80,7 +79,6 @@ class ShadowReader:
         :param lines: of logs, each oldest first
         """
         for text in lines:
-            self.lines += 1
             try:
                 line = msgspec.json.decode(text, type=Line)
                 at = datetime.fromisoformat(line.time).replace(tzinfo=UTC)
