@@ -99,10 +99,8 @@ cannot be read or written, 2 wrong usage
         notes = list(_notes(reader, totals.all))
         requests = int(totals.all.sums["requests"])
         if not requests:
-            names = ", ".join(parsed_args.logs)
-            raise exceptions.SnapshotError(
-                "; ".join([f"{names}: no decision of shadow mode", *notes])
-            )
+            none = f"{', '.join(parsed_args.logs)}: no decision of shadow mode"
+            raise exceptions.SnapshotError("; ".join([none, *notes]))
         rows = list(totals.rows())
         period = f"{totals.first} to {totals.last}, UTC"
         self.above = [f"{plurals.text(requests, 'request')}, {period}"]

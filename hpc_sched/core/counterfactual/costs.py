@@ -10,7 +10,6 @@ from math import comb
 
 import numpy as np
 
-from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import NO_CONSTRAINTS
 from hpc_sched.core.constraints.group_size import GroupSize
 from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError, of_size
@@ -190,23 +189,21 @@ def cost_of(rebuilt: RebuiltRequest, plan: Plan, most: int | None = None) -> flo
 
     :param most: number of the first slots that count; all by default
     """
-    return cost_of_places(rebuilt, rebuilt.request.members, plan.places[:most])
+    return cost_of_places(rebuilt, plan.places[:most])
 
 
-def cost_of_places(rebuilt: RebuiltRequest, members: Array, places: Sequence[str]) -> float:
+def cost_of_places(rebuilt: RebuiltRequest, places: Sequence[str] | Mapping[str, int]) -> float:
     """Return the Hop-Byte of members and the VMs on some places.
 
     Where MDOBP chooses the hosts inside leaves, VMs on one host count as VMs of one leaf.
+
+    :param places: the host of each VM, or VMs by host
     """
-    topology = rebuilt.request.topology
+    topology, members = rebuilt.request.topology, rebuilt.request.members
     counts = Counter(places)
     for i in np.flatnonzero(members).tolist():
         counts[topology.hosts[i]] += int(members[i])
-    return _cost(rebuilt, counts)
-
-
-def _cost(rebuilt: RebuiltRequest, counts: Mapping[str, int]) -> float:
-    cost = hop_bytes_of_counts(topology=rebuilt.request.topology, counts=counts)
+    cost = hop_bytes_of_counts(topology=topology, counts=counts)
     return cost + sum(comb(count, 2) for count in counts.values()) if rebuilt.by_leaf else cost
 
 
@@ -220,12 +217,8 @@ def _logged_cost(rebuilt: RebuiltRequest, logged: LoggedPlan) -> float | None:
     except LookupError:
         return None
     # Which host of a leaf has a VM makes no difference.
-    counts = Counter[str]()
-    for leaf, count in zip(leaves, logged.leaves.values(), strict=True):
-        counts[hosts[leaf][0]] += count
-    for i in np.flatnonzero(rebuilt.request.members).tolist():
-        counts[hosts[int(topology.leaf_index[i])][0]] += int(rebuilt.request.members[i])
-    return _cost(rebuilt, counts)
+    first = [hosts[leaf][0] for leaf in leaves]
+    return cost_of_places(rebuilt, dict(zip(first, logged.leaves.values(), strict=True)))
 
 
 def leaves_of(request: GroupRequest, places: Sequence[str]) -> int:

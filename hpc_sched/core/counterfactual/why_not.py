@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
@@ -53,9 +54,22 @@ class _Placed:
     """A plan with at least one VM on given hosts."""
 
     cost: float
-    places: tuple[str, ...]
+    places: Sequence[str]
     leaves: int
     is_proven: bool
+
+    @classmethod
+    def of(cls, rebuilt: RebuiltRequest, places: Sequence[str], *, is_proven: bool) -> Self:
+        """Return the plan with these places."""
+        leaves = leaves_of(rebuilt.request, places)
+        return cls(cost_of_places(rebuilt, places), places, leaves, is_proven)
+
+    def use(self, before: float) -> Use:
+        """Return what is shown of the plan.
+
+        :param before: cost of the decision's plan
+        """
+        return Use(self.cost, self.cost - before, self.leaves, self.is_proven)
 
 
 def why_not(again: PlannedAgain, switch: str) -> WhyNot:
@@ -95,15 +109,16 @@ def why_not(again: PlannedAgain, switch: str) -> WhyNot:
     else:
         reason = f"a plan with it costs the same, but {_tie(found, planned, one)}"
     every = found.request.among(below).decide(limit)
-    all_ = None
-    if isinstance(every, Plan):
-        cost = cost_of_places(rebuilt, rebuilt.request.members, every.places)
-        leaves = leaves_of(rebuilt.request, every.places)
-        all_ = Use(cost, cost - found.cost, leaves, every.is_proven)
-    used = None
-    if one is not None:
-        used = Use(one.cost, one.cost - found.cost, one.leaves, one.is_proven)
-    return WhyNot(switch, reason, 0, used, without, dict(others), all_)
+    return WhyNot(
+        switch,
+        reason,
+        one=None if one is None else one.use(found.cost),
+        without=without,
+        others=dict(others),
+        all_=_Placed.of(rebuilt, every.places, is_proven=every.is_proven).use(found.cost)
+        if isinstance(every, Plan)
+        else None,
+    )
 
 
 def _closed(rebuilt: RebuiltRequest, below: Mask, others: Mapping[str, int]) -> str:
@@ -155,11 +170,8 @@ def _with_one(
             continue
         is_proven &= answer.is_proven
         host = request.topology.hosts[int(request.hosts_of_rows[row])]
-        places = (host, *answer.places)
-        cost = cost_of_places(rebuilt, rebuilt.request.members, places)
-        leaves = leaves_of(rebuilt.request, places)
-        if best is None or (cost, leaves) < (best.cost, best.leaves):
-            best = _Placed(cost, places, leaves, True)
+        one = _Placed.of(rebuilt, (host, *answer.places), is_proven=True)
+        best = min(best or one, one, key=lambda placed: (placed.cost, placed.leaves))
     return None if best is None else replace(best, is_proven=is_proven)
 
 

@@ -100,24 +100,19 @@ def _why_not(again: PlannedAgain, name: str, fabric: Fabric) -> WhyNot:
     logged = logged_plan(again.entry)
     planned = logged.hosts.get(name, 0) if logged is not None else 0
     if planned:
-        vms = plurals.text(planned, "planned VM")
-        return WhyNot(name, f"it is used: {vms}", planned)
-    try:
-        again.rebuilt.request.topology.switch_index(name)
-    except exceptions.UnknownHostError:
-        pass
-    else:
+        return WhyNot(name, f"it is used: {plurals.text(planned, 'planned VM')}", planned)
+    if name in {switch.name for switch in again.rebuilt.request.topology.switches}:
         return why_not(again, name)
     for why, shunned in (again.entry.shunned or {}).items():
         if name in shunned.hosts:
             return WhyNot(name, f"it is shunned: {why}")
     now = fabric()
     if now is None:
-        reason = (
+        return WhyNot(
+            name,
             "the record does not name it: none of its hosts was a candidate, or it is a host, or "
-            "not in the fabric (name a topology with --topology)"
+            "not in the fabric (name a topology with --topology)",
         )
-        return WhyNot(name, reason)
     if name in now:
         found = _of_leaf(again, name, now.leaf_of(name))
         return replace(found, reason=found.reason.replace("it is used:", "the leaf is used:", 1))

@@ -128,12 +128,12 @@ def _files(path: str, *, with_compressed: bool = True) -> list[str]:
 def _rotated(path: str) -> list[str]:
     folder, name = os.path.split(path)
     older = re.compile(re.escape(name) + r"(?:\.([0-9]{1,9})|-([0-9]{8,14}))(?:\.gz)?")
-    found = []
-    for entry in os.listdir(folder or "."):
-        if match := older.fullmatch(entry):
-            number, date = match.groups()
-            found.append((int(number) if number else -int(date), entry))
-    return [os.path.join(folder, entry) for _, entry in sorted(found)]
+    found = sorted(
+        (int(match[1]) if match[1] else -int(match[2]), match[0])
+        for match in map(older.fullmatch, os.listdir(folder or "."))
+        if match is not None
+    )
+    return [os.path.join(folder, entry) for _, entry in found]
 
 
 def _backward(stream: BinaryIO) -> Iterator[bytes]:

@@ -125,13 +125,12 @@ def with_landings(
     decided: dict[object, list[int]] = {}  # request to the indices of its decisions
     for record in records:
         entry = entry_of(record)
-        key = (entry.request_id, entry.instance)
-        if entry.decision == LANDED and decided.get(key):
-            at = decided[key].pop(0)
+        same = decided.setdefault((entry.request_id, entry.instance), [])
+        if entry.decision == LANDED and same:
+            at = same.pop(0)
             found[at] = (found[at][0], record)
             continue
         if entry.decision != LANDED:
-            same = decided.setdefault(key, [])
             if entry.mode != SHADOW:
                 # Not each decision has a landing.
                 same.clear()

@@ -40,11 +40,9 @@ def seen_in(records: Iterable[Record]) -> dict[str, SeenScheduler]:
         entry = entry_of(
             {key: record[key] for key in ("mode", "scheduler", "time") if key in record}
         )
-        if entry.scheduler is None or not entry.scheduler.host:
-            continue
-        host = entry.scheduler.host
-        if host not in newest or newest[host].time < entry.time:
-            newest[host] = SeenScheduler(entry.scheduler, entry.time, entry.mode)
+        if (found := entry.scheduler) is not None and found.host:
+            seen = SeenScheduler(found, entry.time, entry.mode)
+            newest[found.host] = max(newest.get(found.host, seen), seen, key=lambda one: one.time)
     shown = (_shown(one) for one in newest.values())
     return {one.scheduler.host: one for one in sorted(shown, key=lambda one: one.scheduler.host)}
 
@@ -67,9 +65,10 @@ def differences(schedulers: Mapping[str, SeenScheduler]) -> Iterator[str]:
     :param schedulers: by the name that the sentences have for each
     """
     parts = [("mode", {name: one.mode or ACTIVE for name, one in schedulers.items()})]
-    for field, title in COMPARED:
-        found = {name: getattr(one.scheduler, field) for name, one in schedulers.items()}
-        parts.append((title, found))
+    parts += [
+        (title, {name: getattr(one.scheduler, field) for name, one in schedulers.items()})
+        for field, title in COMPARED
+    ]
     for title, found in parts:
         names: dict[str, list[str]] = {}
         for name, value in found.items():
