@@ -249,11 +249,27 @@ def _entry(
     made: LoggedPlan | LoggedRejection,
     refused: str | None,
 ) -> DecisionEntry:
-    group, inputs = claims.group, claims.group.inputs
-    requested, problem = inputs.request, request.problem()
-    specs = requested.hpc_specs
     plan, rejection = (made, None) if isinstance(made, LoggedPlan) else (None, made)
     planned = "no plan" if plan is None else "planned"
+    return replace(
+        _entry_of_request(claims.group, request),
+        uses_shunned=isinstance(answer, Plan) and request.uses_shunned(answer),
+        decision=planned if refused is None else "refused",
+        degraded=_degraded(),
+        plan=plan,
+        own_plan=_own_plan(claims.group, request, answer) if conf.is_shadow(CONF) else None,
+        attraction=None if plan is None else _attraction(request.problem(), plan) or None,
+        claim=_claim(claims),
+        proven=_is_proven(answer),
+        rejection=rejection,
+        reason=refused,
+    )
+
+
+def _entry_of_request(group: GroupPlacement, request: GroupRequest) -> DecisionEntry:
+    """Return an entry without its decision."""
+    inputs, requested, problem = group.inputs, group.inputs.request, request.problem()
+    specs = requested.hpc_specs
     return DecisionEntry(
         time=timeutils.utcnow().isoformat(),
         request_id=requested.request_id,
@@ -270,18 +286,9 @@ def _entry(
         candidates=_candidates(problem, request),
         removed=_removed(group, request),
         shunned=_shunned(inputs) or None,
-        uses_shunned=isinstance(answer, Plan) and request.uses_shunned(answer),
-        decision=planned if refused is None else "refused",
+        decision="",
         mode=conf.recorded_mode(CONF),
         project=requested.project_id,
-        degraded=_degraded(),
-        plan=plan,
-        own_plan=_own_plan(group, request, answer) if conf.is_shadow(CONF) else None,
-        attraction=None if plan is None else _attraction(problem, plan) or None,
-        claim=_claim(claims),
-        proven=_is_proven(answer),
-        rejection=rejection,
-        reason=refused,
         scheduler=scheduler_digests.record(inputs.fabric.digest),
         input=_planning_input(inputs, request),
     )

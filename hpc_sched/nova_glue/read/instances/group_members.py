@@ -164,21 +164,19 @@ def _members_in(
         members, (), 1, is_move, tuple(problems), is_partial, cells=records.cells
     )
     if is_move:
-        # The other members that await a place have requests of their own.
-        queue = tuple(sorted((own, *(member.uuid for member in followers))))
-        leaving = Counter((member.host or "", member.nodename) for member in followers)
-        return replace(known, queue=queue, leaving=leaving)
+        return _moving(known, own, followers)
     # Orphans may await a place for ever: they affect the choice of leaf, but take no place from
     # the instances that are being scheduled.
     left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
-    return replace(
-        known,
-        queue=(*left, *last),
-        left=request.count,
-        orphans=len(last),
-        in_flight=places,
-        unknown=looked_up.unanswered,
-    )
+    found = replace(known, queue=(*left, *last), left=request.count, orphans=len(last))
+    return replace(found, in_flight=places, unknown=looked_up.unanswered)
+
+
+def _moving(known: GroupMembership, own: str, followers: Sequence[CellMember]) -> GroupMembership:
+    """Return the members next to one that moves; its followers have requests of their own."""
+    queue = tuple(sorted((own, *(member.uuid for member in followers))))
+    leaving = Counter((member.host or "", member.nodename) for member in followers)
+    return replace(known, queue=queue, leaving=leaving)
 
 
 def _records(

@@ -156,20 +156,18 @@ def read(
     is_whole = not answers.problems and unlisted is None
     carried = {} if is_whole else _carried(before, in_cells.keys() | being_created.keys())
     there = [*vms, *placed_instance.other_sides(context, moves, problems)]
-    awaiting = [*requested, *carried.values(), *(vm for vm in there if not vm.host)]
-    # Newest first: the oldest have mostly failed.
-    awaiting.sort(key=lambda vm: (vm.since or datetime.datetime.min, vm.uuid), reverse=True)
-    made = AllInstances(
-        [vm for vm in there if vm.host],
-        cells,
-        in_cells,
-        being_created,
-        awaiting,
-        down_cells=frozenset(answers.down_uuids),
-        problems=tuple(problems),
-        unlisted=unlisted,
-    )
+    awaiting = _newest_first([*requested, *carried.values(), *(vm for vm in there if not vm.host)])
+    on_hosts, down_cells = [vm for vm in there if vm.host], frozenset(answers.down_uuids)
+    made = AllInstances(on_hosts, cells, in_cells, being_created, awaiting, down_cells=down_cells)
+    made = replace(made, problems=tuple(problems), unlisted=unlisted)
     return _with_coming(context, made, carried, own_uuids, states)
+
+
+def _newest_first(awaiting: Iterable[PlacedInstance]) -> list[PlacedInstance]:
+    """Return instances in flight in an order of look-ups: the oldest have mostly failed."""
+    return sorted(
+        awaiting, key=lambda vm: (vm.since or datetime.datetime.min, vm.uuid), reverse=True
+    )
 
 
 def _with_coming(

@@ -199,12 +199,12 @@ class HostRooms(HypervisorRooms):
         return self._placement.free(candidates)
 
     def _shared_by(self, i: int) -> frozenset[Inventory]:
-        own = self._states[i].uuid
+        own, sharing = self._states[i].uuid, self._placement.sharing & self._placement.providers
         return frozenset(
             key
             for found in self._amounts(i)
             for key in found
-            if key[0] != own and self._placement.is_shared(key[0])
+            if key[0] != own and key[0] in sharing
         )
 
     def _is_exact(self, i: int) -> bool:

@@ -58,10 +58,6 @@ class PlacementAmounts:
             for key, amount in found.items()
         }
 
-    def is_shared(self, provider: str) -> bool:
-        """True if a provider was read and several hosts have candidates with it."""
-        return provider in self.providers and provider in self.sharing
-
     def is_known(self, i: int) -> bool:
         """True if the amounts of a host were read, or compared with its HostState."""
         state = self._states[i]
