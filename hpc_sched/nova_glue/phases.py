@@ -33,9 +33,9 @@ class Phase(enum.Enum):
 # Phase to those that may follow it within a call of Nova. A call begins with READ.
 TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
     Phase.NEW: frozenset({Phase.READ}),
-    Phase.READ: frozenset({Phase.DECIDED, Phase.ANSWERED, Phase.RECORDED}),
-    Phase.DECIDED: frozenset({Phase.CLAIMED, Phase.ANSWERED, Phase.RECORDED}),
-    Phase.CLAIMED: frozenset({Phase.READ, Phase.ANSWERED, Phase.RECORDED}),
+    Phase.READ: frozenset({Phase.DECIDED, Phase.ANSWERED}),
+    Phase.DECIDED: frozenset({Phase.CLAIMED, Phase.ANSWERED}),
+    Phase.CLAIMED: frozenset({Phase.READ, Phase.ANSWERED}),
     Phase.ANSWERED: frozenset({Phase.RECORDED}),
     Phase.RECORDED: frozenset(),
 }

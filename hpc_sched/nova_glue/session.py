@@ -77,14 +77,15 @@ class PlacementSession:
     phase     what is done                                            may be followed by
     ========  ======================================================  ==========================
     new       nothing yet                                             read
-    read      inputs at the first call, then what Nova did since      decided answered recorded
-    decided   the plan of the group, or a Rejection; other checks     claimed answered recorded
-    claimed   the plan's places, ahead of Nova                        read answered recorded
+    read      inputs at the first call, then what Nova did since      decided answered
+    decided   the plan of the group, or a Rejection; other checks     claimed answered
+    claimed   the plan's places, ahead of Nova                        read answered
     answered  the hosts that pass, or their order                     recorded
     recorded  the decision in log, decision log and metrics
     ========  ======================================================  ==========================
 
-    After *claimed* comes *read* where others have taken places of the plan: one more round, in
+    A call passes *claimed* where nothing may be claimed, too: the plan then holds as it is. After
+    *claimed* comes *read* where others have taken places of the plan: one more round, in
     :meth:`_rounds`. A refusal ends a call at any phase.
     """
 
@@ -292,7 +293,7 @@ class PlacementSession:
         served = self.served
         if served is None:
             return call.states
-        is_spread = served.group.inputs.first.constraints.bounds.least_leaves > 0
+        is_spread = served.group.inputs.first.constraints.bounds.change_with_each_vm
         # To look at the claims of all hosts takes a while, and most hosts have one candidate.
         if not (is_spread or served.group.inputs.rooms.candidates.differ or served.claims.gang):
             return call.states

@@ -8,7 +8,7 @@ from hpc_sched import exceptions, extensions
 from hpc_sched.sim.policies.placement_policy import Policy
 from hpc_sched.sim.queues.queue_discipline import Queue
 
-_Kind = TypeVar("_Kind")
+_Kind = TypeVar("_Kind", Policy, Queue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,8 @@ class Installed(Generic[_Kind]):
             raise exceptions.SimulationError(
                 f"{where}: expected a {self.kind.__name__} at its entry point, found {found!r}"
             )
+        if found.name != name:
+            raise exceptions.SimulationError(f"{where}: it calls itself {found.name!r}")
         return found
 
 

@@ -96,13 +96,13 @@ WIDTH = 60  # characters of the details, as in oslo.upgradecheck
 
 
 def judge(find: Callable[[InspectedCloud], finding.Findings], cloud: InspectedCloud) -> Result:
-    """Return the result of a check; a failure where an option or a database cannot be read."""
+    """Return the result of a check; a failure where it cannot read what it needs."""
     try:
         return finding.merged(find(cloud))
-    except exceptions.DatabaseError as error:
-        return finding.failure(str(error))
     except exceptions.ConfigError as error:
         return finding.failure(f"{error}.")
+    except exceptions.HPCSchedError as error:
+        return finding.failure(str(error))
     except cfg.Error as error:
         return finding.failure(f"nova.conf: {error}.")
 

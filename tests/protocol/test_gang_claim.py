@@ -376,7 +376,7 @@ def test_a_transaction_that_is_made_after_nova_has_released_its_claims_is_remove
     assert cloud.late(0) == 409
     for uuid in "ab":
         cloud.put(uuid, {})
-    gang.give_back()
+    gang.forget_placed()
     assert cloud.late(0) == 204
     cloud.adapter.fates = []
     gang.clean(never)

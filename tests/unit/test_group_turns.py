@@ -135,7 +135,7 @@ def test_what_nova_releases_after_no_valid_host_is_looked_up(asked):
     turn = GroupTurn()
     gang = claimed(turn)
     gang.note_placed("ours", CLAIMED)
-    gang.give_back()
+    gang.forget_placed()
     assert turn.look_up_anew(None, ["ours"], ()).places == {}
     assert asked == ["ours"]
 

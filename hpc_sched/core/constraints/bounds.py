@@ -34,8 +34,13 @@ class Bounds:
 
     @property
     def count_leaves(self) -> bool:
-        """True if any bound is one on the number of leaves."""
-        return self.most_leaves is not None or self.least_leaves > 0
+        """True if any bound is one on the number of leaves: one member does not fix the others."""
+        return self.most_leaves is not None or self.change_with_each_vm
+
+    @property
+    def change_with_each_vm(self) -> bool:
+        """True if the hosts that keep the bounds depend on where VMs of the request were placed."""
+        return self.least_leaves > 0
 
     def missing_leaves(self, used: int, vms: int) -> int:
         """Return how many leaves that the group does not use yet some more VMs must use.

@@ -51,8 +51,11 @@ class Constraint:
 
     @classmethod
     def relaxed(cls, value: Value) -> Mapping[str, Value]:
-        """Return what becomes of a value on a move that is not to be refused, by name."""
-        return {cls.name: value}
+        """Return what becomes of a value on a move that is not to be refused, by name.
+
+        By default nothing of a guarantee, and any other value as it is.
+        """
+        return {} if cls.is_guarantee else {cls.name: value}
 
     @classmethod
     def fault(cls, value: Value, others: Mapping[str, Value]) -> str | None:

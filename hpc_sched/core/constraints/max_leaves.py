@@ -1,6 +1,5 @@
 """``hpc:max_leaves``: the most leaf switches that a group may use."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from hpc_sched.core.constraints.bounds import Bounds
@@ -32,11 +31,6 @@ class MaxLeaves(NumberConstraint):
     def bound(cls, value: Value, bounds: Bounds) -> Bounds:
         """Return bounds with the number."""
         return replace(bounds, most_leaves=int(value))
-
-    @classmethod
-    def relaxed(cls, value: Value) -> Mapping[str, Value]:
-        """Return nothing: it has no preference."""
-        return {}
 
     @classmethod
     def of_jobs(cls, value: Value) -> str:

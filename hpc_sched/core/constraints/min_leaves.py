@@ -35,11 +35,6 @@ class MinLeaves(NumberConstraint):
         return replace(bounds, least_leaves=int(value))
 
     @classmethod
-    def relaxed(cls, value: Value) -> Mapping[str, Value]:
-        """Return nothing: it has no preference."""
-        return {}
-
-    @classmethod
     def fault(cls, value: Value, others: Mapping[str, Value]) -> str | None:
         """Return that the group can never use as many leaves, or None."""
         for upper in (MaxLeaves, GroupSize):

@@ -93,11 +93,11 @@ def look() -> None:
 
 def _is_done(one: _Followed) -> bool:
     gang, group = one.gang, one.claims.group
-    is_released = group.nova.hosts.is_released
-    is_over = one.claims.is_over or one.spec() is None or is_released
+    nova_has_released = group.nova.hosts.nova_has_released
+    is_over = one.claims.is_over or one.spec() is None or nova_has_released
     one.claims.note_placed()
-    if is_released:
-        gang.give_back()
+    if nova_has_released:
+        gang.forget_placed()
     if gang.is_clean and one.claims.is_complete:
         return True
     now = clock.current.monotonic()

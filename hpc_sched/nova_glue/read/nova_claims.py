@@ -39,7 +39,7 @@ class ClaimObserver:
         return self._count() - self._num_instances
 
     @property
-    def is_released(self) -> bool:
+    def nova_has_released(self) -> bool:
         """True once Nova has released its claims of the request after NoValidHost."""
         # Nova marks the HostStates so.
         taken = np.flatnonzero(self.placed() > 0).tolist()

@@ -113,7 +113,7 @@ def _log(request: Followed, *, is_ended: bool) -> bool:
             _log_failed(request)
             return True
         return not is_shadow and logged is not None and logged.is_refused
-    subject, has_failed = request.subject, request.observer.is_released
+    subject, has_failed = request.subject, request.observer.nova_has_released
     is_over = has_failed or int(placed.sum()) >= subject.left
     if not is_ended and idle < (QUIET if is_over else IDLE):
         return False

@@ -79,7 +79,7 @@ def _filtered(place: Place, request: PlacementRequest) -> Places | Rejection:
     Only with bounds at least do these change from one VM to the next.
     """
     group = request.group
-    if not group.constraints.bounds.least_leaves:
+    if not group.constraints.bounds.change_with_each_vm:
         return place(request)
     places: list[int] = []
     now = group

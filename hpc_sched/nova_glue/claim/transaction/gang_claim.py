@@ -142,7 +142,7 @@ class GangClaim:
                     LOG.info("Instance %s was not placed where it was claimed", uuid)
                     self._repair([Repair(uuid, attempt, claimed)], is_deferred=False)
 
-    def give_back(self) -> None:
+    def forget_placed(self) -> None:
         """Forget what Nova has claimed: it has released that after NoValidHost."""
         with self.lock:
             self._placed = dict.fromkeys(self._placed)
