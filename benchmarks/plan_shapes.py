@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from hpc_sched.core.constraints.bounds import Bounds
 from hpc_sched.core.plan import planner
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
@@ -70,7 +71,10 @@ class Scene:
 
     def solve(self) -> Plan | Rejection:
         """Return the answer from the Problem."""
-        return planner.solve(self.problem, self.count, **self.constraints)
+        bounds = Bounds(
+            level=self.constraints.get("require"), most_leaves=self.constraints.get("max_leaves")
+        )
+        return planner.solve(self.problem, self.count, bounds)
 
     def plan(self) -> Plan | Rejection:
         """Return the answer from dicts by host name."""

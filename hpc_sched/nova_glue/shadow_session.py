@@ -107,7 +107,9 @@ class ShadowSession(PlacementSession):
         except exceptions.RefusedError as refusal:
             self._refuse(call, candidates, str(refusal))
             return
-        except exceptions.TopologyError:
+        except exceptions.TopologyError as error:
+            # The read that has failed is not repeated.
+            self._problem = self._reported(call, call.plugin, error)
             self._decide(call)
             return
         except Exception as error:
