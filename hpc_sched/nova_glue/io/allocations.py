@@ -13,18 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import nova.conf
 import requests.exceptions
 from keystoneauth1 import exceptions as ksa_exceptions
 from nova import context as nova_context
+from nova.conf import CONF
 from nova.scheduler.client import report
 from urllib3 import exceptions as urllib3_exceptions
 
 from hpc_sched import exceptions, masking
 from hpc_sched.core.decision_entry import CLAIMS
 from hpc_sched.nova_glue.io import request_deadline
-
-CONF = nova.conf.CONF
 
 # As Nova's own claims: consumers have generations (1.28), but no type (1.38).
 _VERSION = "1.36"

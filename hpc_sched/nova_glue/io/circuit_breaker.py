@@ -12,13 +12,11 @@ from collections.abc import Callable, Mapping
 from concurrent import futures
 from typing import Any, TypeVar
 
-import nova.conf
+from nova.conf import CONF
 
 from hpc_sched import clock, exceptions
 from hpc_sched.core.decision_entry import READS
 from hpc_sched.nova_glue.io import request_deadline
-
-CONF = nova.conf.CONF
 
 Answer = TypeVar("Answer")
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-import nova.conf
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova import objects
+from nova.conf import CONF
 from nova.db.api import api as api_db
 from nova.db.main import api as main_db
 from oslo_db import exception as db_exception
@@ -20,8 +20,6 @@ from sqlalchemy import orm
 
 from hpc_sched import exceptions, masking
 from hpc_sched.nova_glue.io import circuit_breaker
-
-CONF = nova.conf.CONF
 
 Row = TypeVar("Row")
 Answer = TypeVar("Answer")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import nova.conf
+from nova.conf import CONF
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from hpc_sched.topology.compare.difference import Difference
     from hpc_sched.topology.compare.settling import Waiting
 
-CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 _MAX_PROBLEMS = 20

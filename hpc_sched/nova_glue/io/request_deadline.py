@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import nova.conf
+from nova.conf import CONF
 
 from hpc_sched import clock
 from hpc_sched.core.decision_entry import OTHER, PARTS
 from hpc_sched.nova_glue import request_metrics
-
-CONF = nova.conf.CONF
 
 # Reads for many requests go on as long as rows come: multiple of cell_timeout for all of them.
 MAX_FOR_ROWS = 6

@@ -8,7 +8,7 @@ import json
 import threading
 from dataclasses import dataclass, field, replace
 
-import nova.conf
+from nova.conf import CONF
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -16,7 +16,6 @@ import hpc_sched
 from hpc_sched import conf, digests
 from hpc_sched.core.decision_entry import LoggedScheduler
 
-CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 # Options of Nova on which decisions depend, in addition to the weighers and their multipliers.

@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import nova.conf
 import numpy as np
+from nova.conf import CONF
 from nova.scheduler import host_manager
 
 from hpc_sched import clock
 from hpc_sched.core.arrays import Array
-
-CONF = nova.conf.CONF
 
 
 class ClaimObserver:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import nova.conf
 from nova import objects
+from nova.conf import CONF
 from nova.scheduler import utils as scheduler_utils
 from oslo_context import context as oslo_context
 
@@ -18,8 +18,6 @@ from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.read.room.nova_fitting import NovaFitting
-
-CONF = nova.conf.CONF
 
 
 @dataclass(frozen=True, slots=True)

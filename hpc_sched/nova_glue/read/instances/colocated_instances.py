@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-import nova.conf
 import numpy as np
 from nova import context as nova_context
 from nova import objects
+from nova.conf import CONF
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
@@ -26,7 +26,6 @@ from hpc_sched.nova_glue.read.instances.shared_read import SharedRead
 from hpc_sched.nova_glue.read.nova_claims import ClaimObserver
 from hpc_sched.nova_glue.read.room import cache_limits
 
-CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 # Longest list of problems in a log line.

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-import nova.conf
 import sqlalchemy as sa
 from nova import context as nova_context
+from nova.conf import CONF
 from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 from nova.scheduler import host_manager
@@ -16,8 +16,6 @@ from nova.scheduler import host_manager
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.read.instances import in_flight_instances, placed_instance
 from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
-
-CONF = nova.conf.CONF
 
 
 @dataclass(frozen=True, slots=True)

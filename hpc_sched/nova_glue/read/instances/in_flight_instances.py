@@ -4,18 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import nova.conf
 import os_resource_classes as orc
 from nova import context as nova_context
 from nova import exception
+from nova.conf import CONF
 from nova.scheduler import host_manager
 from nova.scheduler.client import report
 
 from hpc_sched import clock, exceptions, masking
 from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
 from hpc_sched.nova_glue.io.placement import MAX_READS, PART_OF_TIME, PLACEMENT
-
-CONF = nova.conf.CONF
 
 Place = tuple[str, str | None]  # host and nodename
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import nova.conf
 import sqlalchemy as sa
 from nova import context as nova_context
+from nova.conf import CONF
 from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 
@@ -16,8 +16,6 @@ from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
-
-CONF = nova.conf.CONF
 
 # A source of its own: the first request after a start reads the RequestSpecs of all instances.
 _REQUEST_SPECS = f"{databases.API_DATABASE}, requests of VMs"

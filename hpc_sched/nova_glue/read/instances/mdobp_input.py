@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import nova.conf
 import os_resource_classes as orc
+from nova.conf import CONF
 from nova.scheduler import host_manager
 
 from hpc_sched.core.sharing.cache_interference import attraction
@@ -11,8 +11,6 @@ from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.read.room import cache_limits, host_state_room
-
-CONF = nova.conf.CONF
 
 
 def packing(

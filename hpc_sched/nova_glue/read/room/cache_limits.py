@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-import nova.conf
+from nova.conf import CONF
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
@@ -17,7 +17,6 @@ from hpc_sched.core.sharing.cache_interference import (
 from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.watched_file import WatchedFile
 
-CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 

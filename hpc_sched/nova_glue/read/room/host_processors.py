@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-import nova.conf
 import sqlalchemy as sa
 from nova import context as nova_context
+from nova.conf import CONF
 from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 from nova.scheduler import host_manager
@@ -22,7 +22,6 @@ from hpc_sched.core.processors.processor_ranking import ProcessorRanking
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.io.fabric import Fabric
 
-CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 Place = tuple[str, str | None]  # host and nodename

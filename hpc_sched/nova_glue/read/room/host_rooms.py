@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import nova.conf
 import numpy as np
+from nova.conf import CONF
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
@@ -24,7 +24,6 @@ from hpc_sched.nova_glue.read.room.allocation_candidates import (
 from hpc_sched.nova_glue.read.room.nova_fitting import NovaFitting
 from hpc_sched.nova_glue.read.room.placement_amounts import PlacementAmounts
 
-CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 # Time for counting on hosts outside a plan; those that are not reached keep their bound.

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping, Sequence
 
-import nova.conf
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova import exception, objects
+from nova.conf import CONF
 from nova.db.main import models as main_models
 from nova.objects import pci_device_pool
 from nova.pci import request as pci_request
@@ -18,8 +18,6 @@ from hpc_sched import exceptions
 from hpc_sched.core.room.device_fitting import RecordedDevices
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.read.room.nova_fitting import DeviceUse, NovaFitting
-
-CONF = nova.conf.CONF
 
 Place = tuple[str, str]  # service host and nodename
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 
-import nova.conf
 import numpy as np
 from nova import objects, weights
+from nova.conf import CONF
 from nova.scheduler import host_manager
 from nova.scheduler import weights as host_weights
 from nova.scheduler.weights.cross_cell import CrossCellWeigher
@@ -16,7 +16,6 @@ from oslo_log import log as logging
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.nova_glue import configured_plugins
 
-CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 # Weigher class to the reason; other weighers are named alone.
