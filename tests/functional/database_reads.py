@@ -212,7 +212,9 @@ def _occupied(on: Cloud) -> Any:
     found = host_instances.read(_admin(), [on.alone.uuid], ()).seen_by(on.alone.uuid, ())
     assert found.problems == ()
     everyone = Counter(
-        (vm.uuid, vm.host, vm.nodename, vm.vcpus, vm.reservation_id) for vm in found.all()
+        (vm.uuid, vm.host, vm.nodename, vm.vcpus, vm.reservation_id)
+        for here in found.at.values()
+        for vm in here
     )
     return everyone, found.is_move, found.reservation_id
 

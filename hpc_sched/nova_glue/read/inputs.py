@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -16,7 +16,6 @@ from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.constraints import server_group_policy
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.processors.group_processors import HostProcessors
-from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.nova_glue.io.fabric import Fabric
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import group_members, mdobp_input
@@ -52,11 +51,17 @@ class ReadRequest:
         members = _named(found.members, name_at, fabric)
         leaving = _named(found.leaving, name_at, fabric)
         hosts = dict.fromkeys([*names, *(name for _, name in (*members, *leaving))])
+        demand, policy, packing = request.demand, request.policy, None
+        if request.by_mdobp:
+            packing = mdobp_input.packing(demand, policy, self.states, self.colocated)
         return GroupRequest.of(
-            self._topology(hosts),
+            # One leaf where the fabric does not matter.
+            Topology.from_tree({"cloud": list(hosts)})
+            if request.hpc_specs.is_flat
+            else fabric.topology.including(hosts),
             request.hpc_specs,
             group_id=request.group_id,
-            policy=request.policy,
+            policy=policy,
             max_per_host=request.max_per_host,
             places=places,
             names=names,
@@ -67,22 +72,10 @@ class ReadRequest:
             awaiting=found.awaiting,
             orphans=found.orphans,
             is_move=found.is_move,
-            packing=self._packing(),
+            packing=packing,
             check=self.rooms,
             shunned=np.logical_or.reduce([*self.shunned.values()]) if self.shunned else None,
         )
-
-    def _topology(self, hosts: Iterable[str]) -> Topology:
-        """Return the fabric with all hosts of the group; one leaf where it does not matter."""
-        if self.request.hpc_specs.is_flat:
-            return Topology.from_tree({"cloud": list(hosts)})
-        return self.fabric.topology.including(hosts)
-
-    def _packing(self) -> MDOBPInput | None:
-        request = self.request
-        if not request.by_mdobp:
-            return None
-        return mdobp_input.packing(request.demand, request.policy, self.states, self.colocated)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

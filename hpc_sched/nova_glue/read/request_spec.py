@@ -57,11 +57,10 @@ class RequestedGroup:
     def bounded_by(self) -> frozenset[str]:
         """The filters that bound the room on hosts by the VMs of others."""
         plugins = configured_plugins.enabled()
-        found = set(filter(plugins.has_filter, (DEDICATED_FILTER, INTERFERENCE_FILTER)))
-        if self.hpc_specs.app_class == "extreme":
-            # The class means dedicated hosts, whether or not the filter is enabled.
-            found.add(DEDICATED_FILTER)
-        return frozenset(found)
+        found = filter(plugins.has_filter, (DEDICATED_FILTER, INTERFERENCE_FILTER))
+        # Class extreme means dedicated hosts, whether or not the filter is enabled.
+        always = (DEDICATED_FILTER,) if self.hpc_specs.app_class == "extreme" else ()
+        return frozenset((*found, *always))
 
 
 def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGroup | None:
@@ -77,13 +76,14 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGrou
     hpc_specs = hpc_specs_of(spec, levels)
     if hpc_specs.app_class == "none":
         return None
-    group = _server_group(spec)
-    policy = policy_of(spec)
+    group, policy = _server_group(spec), policy_of(spec)
     return RequestedGroup(
         instance_uuid=spec.instance_uuid,
         group_uuid=server_group_of(spec),
         policy=policy,
-        max_per_host=_max_per_host(group, policy),
+        max_per_host=group.rules.get("max_server_per_host", 1)
+        if group is not None and policy == "anti-affinity"
+        else None,
         member_uuids=members_of(spec),
         count=count_of(spec),
         demand=demand(spec),
@@ -120,9 +120,9 @@ def is_move(spec: objects.RequestSpec) -> bool:
 
 def is_group(spec: objects.RequestSpec) -> bool:
     """True if the VMs of a request belong to a group."""
-    if _server_group(spec) is not None:
-        return True
-    return count_of(spec) > 1 and is_implicit_group(extra_specs_of(spec.flavor), hints_of(spec))
+    return _server_group(spec) is not None or (
+        count_of(spec) > 1 and is_implicit_group(extra_specs_of(spec.flavor), hints_of(spec))
+    )
 
 
 def group_fault(spec: objects.RequestSpec, hpc_specs: HPCSpecs) -> str | None:
@@ -197,13 +197,6 @@ def number_of(spec: objects.RequestSpec) -> int:
     return 1 if is_move(spec) else count_of(spec)
 
 
-def _max_per_host(group: objects.InstanceGroup | None, policy: str | None) -> int | None:
-    if group is None or policy != "anti-affinity":
-        return None
-    rules = group.rules if "_rules" in group else {}
-    return int((rules or {}).get("max_server_per_host", 1))
-
-
 def hpc_specs_of(spec: objects.RequestSpec, levels: Sequence[str]) -> HPCSpecs:
     """Return the ``hpc:`` values of a request; never raises for invalid ones.
 
@@ -212,14 +205,9 @@ def hpc_specs_of(spec: objects.RequestSpec, levels: Sequence[str]) -> HPCSpecs:
     :param levels: the names of the fabric's levels
     """
     found = core_extra_specs.read(extra_specs_of(spec.flavor), hints_of(spec), levels, _defaults())
-    return found.relaxed() if _is_relaxed(spec) else found
-
-
-def _is_relaxed(spec: objects.RequestSpec) -> bool:
-    relaxed = CONF.hpc_sched.relax_moves
-    if relaxed == "never" or not is_move(spec):
-        return False
-    return relaxed == "always" or bool(_value_of(spec.requested_destination, "host"))
+    named = _value_of(_value_of(spec, "requested_destination"), "host")
+    relaxes = {"never": False, "named_host": bool(named), "always": True}
+    return found.relaxed() if relaxes[CONF.hpc_sched.relax_moves] and is_move(spec) else found
 
 
 def application_of(spec: objects.RequestSpec) -> tuple[Application, tuple[str, ...]]:

@@ -140,7 +140,9 @@ class ColocatedInstances:
         is_down = [self._is_down(state) for state in self.hosts.states]
         everywhere = {}
         if any(is_down):
-            everywhere = {vm.uuid: vm.application for vm in self.host_instances.all()}
+            everywhere = {
+                vm.uuid: vm.application for here in self.host_instances.at.values() for vm in here
+            }
         for i, state in enumerate(self.hosts.states):
             there = self.host_instances.on(state)
             unknown = sum(vm.application is None for vm in there)

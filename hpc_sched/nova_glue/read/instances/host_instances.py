@@ -38,10 +38,6 @@ class HostInstances:
         without_node = self.at.get((state.host, None))
         return with_node + without_node if without_node else with_node
 
-    def all(self) -> list[PlacedInstance]:
-        """Return all instances, by host."""
-        return [instance for here in self.at.values() for instance in here]
-
 
 class _CellInstances(NamedTuple):
     """The instances of one cell."""
@@ -152,20 +148,23 @@ def read(
     requested = [vm for vm in requested if vm.uuid not in in_cells]
     being_created = {vm.uuid: vm.reservation_id for vm in requested}
     is_whole = not answers.problems and unlisted is None
-    carried = {} if is_whole else _carried(before, in_cells.keys() | being_created.keys())
+    lost = None if is_whole else before
+    carried = _carried(lost, in_cells.keys() | being_created.keys()) if lost is not None else {}
     there = [*vms, *placed_instance.other_sides(context, moves, problems)]
-    awaiting = _newest_first([*requested, *carried.values(), *(vm for vm in there if not vm.host)])
-    on_hosts, down_cells = [vm for vm in there if vm.host], frozenset(answers.down_uuids)
-    made = AllInstances(on_hosts, cells, in_cells, being_created, awaiting, down_cells=down_cells)
-    made = replace(made, problems=tuple(problems), unlisted=unlisted)
-    return _with_coming(context, made, carried, own_uuids, states)
-
-
-def _newest_first(awaiting: Iterable[PlacedInstance]) -> list[PlacedInstance]:
-    """Return instances in flight in an order of look-ups: the oldest have mostly failed."""
-    return sorted(
-        awaiting, key=lambda vm: (vm.since or datetime.datetime.min, vm.uuid), reverse=True
+    awaiting = [*requested, *carried.values(), *(vm for vm in there if not vm.host)]
+    # The order of look-ups: the oldest have mostly failed.
+    awaiting.sort(key=lambda vm: (vm.since or datetime.datetime.min, vm.uuid), reverse=True)
+    made = AllInstances(
+        [vm for vm in there if vm.host],
+        cells,
+        in_cells,
+        being_created,
+        awaiting,
+        down_cells=frozenset(answers.down_uuids),
+        problems=tuple(problems),
+        unlisted=unlisted,
     )
+    return _with_coming(context, made, carried, own_uuids, states)
 
 
 def _with_coming(
@@ -221,13 +220,11 @@ def _answers(
     return requested, answers, unlisted
 
 
-def _carried(before: AllInstances | None, known: Collection[str]) -> dict[str, PlacedInstance]:
+def _carried(before: AllInstances, known: Collection[str]) -> dict[str, PlacedInstance]:
     """Return instances that awaited a host before, and may have one in a cell that is silent now.
 
     By uuid, with the nodename if Placement had one.
     """
-    if before is None:
-        return {}
     places = {vm.uuid: vm.nodename for vm in before.instances if not vm.host}
     return {
         vm.uuid: vm._replace(nodename=places.get(vm.uuid))
@@ -297,13 +294,14 @@ def _in_cell(context: nova_context.RequestContext, owns: Sequence[str]) -> _Cell
             row.uuid for row in rows if placed_instance.is_migrating(row.vm_state, row.task_state)
         ]
         migrating = placed_instance.read_migrating(session, moving)
-    found = []
-    for row in databases.with_progress(rows):
-        uuid, host, node, reservation, type_id, image, vcpus, memory, root, *more = row
-        ephemeral, vm_state, task_state, since = more
-        if host or uuid in owns or placed_instance.awaits_host(vm_state, task_state):
-            disk = placed_instance.disk_of(image, root, ephemeral)
-            amounts = vcpus or 0, memory or 0, disk
-            there = PlacedInstance(uuid, host or "", node, reservation, type_id, *amounts)
-            found.append(there if host else there._replace(since=since))
+    read = databases.with_progress(rows)
+    found = [
+        PlacedInstance(
+            *(uuid, host or "", node, request, kind, vcpus or 0, ram or 0),
+            disk_gb=placed_instance.disk_of(image, *disks),
+            since=None if host else since,
+        )
+        for uuid, host, node, request, kind, image, vcpus, ram, *disks, state, task, since in read
+        if host or uuid in owns or placed_instance.awaits_host(state, task)
+    ]
     return _CellInstances(context.cell_uuid, found, migrating)
