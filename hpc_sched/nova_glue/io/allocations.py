@@ -112,8 +112,7 @@ def write(owner: Owner, consumers: Sequence[Consumer]) -> Written:
             )
     except Exception as error:
         is_unsent = isinstance(error, _BEFORE_SENDING) or _was_not_sent(error)
-        answer = Answer.FAILED if is_unsent else Answer.UNKNOWN
-        return Written(answer, masking.first_line(error))
+        return Written(Answer.FAILED if is_unsent else Answer.UNKNOWN, masking.first_line(error))
     return _outcome(response)
 
 

@@ -77,9 +77,9 @@ def read_consumers(uuids: Collection[str]) -> dict[str, Consumers]:
         for uuid in sorted(uuids):
             if clock.current.monotonic() >= until:
                 break
-            path = f"/resource_providers/{uuid}/allocations"
-            held = _get(client, path, may_be_gone=True).get("allocations", {})
-            found[uuid] = {consumer: one["resources"] for consumer, one in held.items()}
+            answer = _get(client, f"/resource_providers/{uuid}/allocations", may_be_gone=True)
+            held = answer.get("allocations", {}).items()
+            found[uuid] = {consumer: one["resources"] for consumer, one in held}
 
     _read(read)
     # A copy: an abandoned thread may go on.

@@ -6,7 +6,7 @@ of Nova are not covered. Digests are in the log and in each record of the decisi
 
 import json
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from nova.conf import CONF
 from oslo_config import cfg
@@ -35,15 +35,8 @@ _NOT_DECIDING = ("topology_", "metrics_", "interference_file", "decision_log")
 _SETS = ("mdobp_classes",)
 
 
-@dataclass(frozen=True, slots=True)
-class _Used:
-    """What this process uses; replaced as a whole."""
-
-    scheduler: LoggedScheduler = field(default_factory=LoggedScheduler)
-    index: str | None = None  # digest of the interference index that was read last
-
-
-_used = _Used()
+_scheduler = LoggedScheduler()  # what this process uses; replaced as a whole
+_index: str | None = None  # digest of the interference index that was read last
 _lock = threading.Lock()  # of changes
 
 
@@ -78,33 +71,34 @@ def use_topology(digest: str, described: str) -> None:
 
     :param described: driver and size of the topology
     """
-    global _used
+    global _scheduler
     lines = option_lines()
     with _lock:
-        before = _used
-        now = LoggedScheduler(
-            host=CONF.host,
-            version=hpc_sched.__version__,
-            options=digests.of(lines),
-            topology=digest,
-            interference=before.index if conf.flag(CONF, "interference_file") else None,
+        before, now = (
+            _scheduler,
+            LoggedScheduler(
+                host=CONF.host,
+                version=hpc_sched.__version__,
+                options=digests.of(lines),
+                topology=digest,
+                interference=_index if conf.flag(CONF, "interference_file") else None,
+            ),
         )
-        if now == before.scheduler:
+        if now == before:
             return
-        _used = replace(before, scheduler=now)
+        _scheduler = now
     LOG.info("%s (%s)", now.text(), described)
-    if now.options != before.scheduler.options:
+    if now.options != before.options:
         LOG.debug("Options %s are those of: %s", now.options, "; ".join(lines))
 
 
 def use_interference(digest: str) -> None:
     """Note the interference index in use; log all digests if it has changed."""
-    global _used
+    global _scheduler, _index
     with _lock:
-        before = _used
-        now = replace(before.scheduler, interference=digest)
-        _used = _Used(now, digest)
-    if now != before.scheduler:
+        before, _index = _scheduler, digest
+        _scheduler = now = replace(before, interference=digest)
+    if now != before:
         LOG.info("%s", now.text())
 
 
@@ -113,5 +107,5 @@ def record(topology: str) -> LoggedScheduler:
 
     :param topology: digest of the topology that the request is placed by
     """
-    now = _used.scheduler
+    now = _scheduler
     return now if now.topology == topology else replace(now, topology=topology)

@@ -75,8 +75,10 @@ class WatchedFile(Generic[Content]):
             content = self._read(path)
         except exceptions.HPCSchedError as error:
             kept = self._held.content
-            stays = f"the last good {self._what} stays in use"
-            text = f"{error}; {stays if kept is not None else 'none is used'}"
+            stays = (
+                f"the last good {self._what} stays in use" if kept is not None else "none is used"
+            )
+            text = f"{error}; {stays}"
             if self._held.error != text:
                 LOG.error("%s", text)
             # An I/O error may pass without a change of the file.

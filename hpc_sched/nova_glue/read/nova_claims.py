@@ -40,8 +40,7 @@ class ClaimObserver:
     def nova_has_released(self) -> bool:
         """True once Nova has released its claims of the request after NoValidHost."""
         # Nova marks the HostStates so.
-        taken = np.flatnonzero(self.placed() > 0).tolist()
-        return any(self.states[i].updated is None for i in taken)
+        return any(self.states[i].updated is None for i in np.flatnonzero(self.placed() > 0))
 
     def _count(self) -> Array:
         return np.fromiter(

@@ -88,8 +88,8 @@ class ColocatedInstances:
                 # No move is refused because of what could not be read.
                 rooms = self._first_rooms(by, known=True)
             self._rooms[by] = np.array(rooms, np.int64)
-        left = (self._rooms[by] - self.hosts.placed())[self.hosts.positions(states)]
-        return left.clip(0, UNBOUNDED)
+        left = self._rooms[by] - self.hosts.placed()
+        return left[self.hosts.positions(states)].clip(0, UNBOUNDED)
 
     def _first_rooms(self, by: str, *, known: bool = False) -> list[int]:
         """Return the room of each HostState before the first claim.
@@ -138,11 +138,8 @@ class ColocatedInstances:
     def _complete(self, own: str) -> None:
         """Note what Nova's scheduler knows of instances beyond what was read. O(instances)."""
         is_down = [self._is_down(state) for state in self.hosts.states]
-        everywhere = {}
-        if any(is_down):
-            everywhere = {
-                vm.uuid: vm.application for here in self.host_instances.at.values() for vm in here
-            }
+        known = self.host_instances.at.values() if any(is_down) else ()
+        everywhere = {vm.uuid: vm.application for here in known for vm in here}
         for i, state in enumerate(self.hosts.states):
             there = self.host_instances.on(state)
             unknown = sum(vm.application is None for vm in there)
@@ -186,14 +183,16 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
     """
     application, faults = request_spec.application_of(spec)
     found = read_hosts(spec, states)
-    if request_spec.is_move(spec):
-        found = dataclasses.replace(found, is_move=True)
+    found = dataclasses.replace(found, is_move=found.is_move or request_spec.is_move(spec))
     shown = request_deadline.not_yet_logged(found.problems)
     if len(shown) > MAX_PROBLEMS:
         shown[MAX_PROBLEMS:] = [f"and {len(shown) - MAX_PROBLEMS} more"]
     if shown:
-        text = "Instance %s: not all VMs on the hosts are known: %s"
-        LOG.warning(text, spec.instance_uuid, "; ".join(shown))
+        LOG.warning(
+            "Instance %s: not all VMs on the hosts are known: %s",
+            spec.instance_uuid,
+            "; ".join(shown),
+        )
     group = request_spec.server_group_of(spec) or found.reservation_id or spec.instance_uuid
     application = dataclasses.replace(application, group=group)
     return ColocatedInstances(application, faults, found, states, spec.instance_uuid)
@@ -245,8 +244,7 @@ def _read_all(asked: Sequence[Asked], before: AllInstances | None) -> AllInstanc
     """Return all instances for some requests at once, in a thread of its own."""
     with request_deadline.active(request_deadline.shared()):
         context = nova_context.get_admin_context()
-        owns = [own for own, _ in asked]
-        found = host_instances.read(context, owns, asked[0][1], before)
+        found = host_instances.read(context, [own for own, _ in asked], asked[0][1], before)
         instances, problems = instance_applications.read(
             context,
             found.instances,

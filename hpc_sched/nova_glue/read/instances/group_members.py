@@ -1,6 +1,6 @@
 """The members of a group and those awaiting a place, read from Nova's databases and Placement."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -94,8 +94,11 @@ def read(
         group = GroupMembership(members, (), left, is_move, (problem,), is_partial=True)
     problems = request_deadline.not_yet_logged(group.problems)
     if problems:
-        text = "Group %s: placed with what the scheduler itself knows of some VMs: %s"
-        LOG.warning(text, request.group_id, "; ".join(problems))
+        LOG.warning(
+            "Group %s: placed with what the scheduler itself knows of some VMs: %s",
+            request.group_id,
+            "; ".join(problems),
+        )
     return group
 
 
@@ -148,8 +151,8 @@ def _members_in(
     others, followers = _after_moves(context, records, states)
     members += Counter((placed.host, placed.nodename) for placed in others if placed.host)
     waiting, orphans = _without_cell(records, own)
-    may_be = _may_be_in_flight(waiting, own, request, is_move)
-    asked = [*building, *waiting] if claimed else [*sorted(building), *may_be]
+    may_be = waiting if claimed else _may_be_in_flight(waiting, own, request, is_move)
+    asked = [*(building if claimed else sorted(building)), *may_be]
     unplaced = [uuid for uuid in (*asked, *orphans) if uuid not in claimed]
     # What moves is not compared with others again after its claim.
     looked_up = look_up(context, unplaced, states, unplaced if is_move else building)
@@ -164,70 +167,64 @@ def _members_in(
         members, (), 1, is_move, tuple(problems), is_partial, cells=records.cells
     )
     if is_move:
-        return _moving(known, own, followers)
+        # The followers have requests of their own.
+        return replace(
+            known,
+            queue=tuple(sorted((own, *(member.uuid for member in followers)))),
+            leaving=Counter((member.host or "", member.nodename) for member in followers),
+        )
     # Orphans may await a place for ever: they affect the choice of leaf, but take no place from
     # the instances that are being scheduled.
     left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
-    found = replace(known, queue=(*left, *last), left=request.count, orphans=len(last))
-    return replace(found, in_flight=places, unknown=looked_up.unanswered)
-
-
-def _moving(known: GroupMembership, own: str, followers: Sequence[CellMember]) -> GroupMembership:
-    """Return the members next to one that moves; its followers have requests of their own."""
-    queue = tuple(sorted((own, *(member.uuid for member in followers))))
-    leaving = Counter((member.host or "", member.nodename) for member in followers)
-    return replace(known, queue=queue, leaving=leaving)
+    return replace(
+        known,
+        queue=(*left, *last),
+        left=request.count,
+        orphans=len(last),
+        in_flight=places,
+        unknown=looked_up.unanswered,
+    )
 
 
 def _records(
     context: nova_context.RequestContext, request: request_spec.RequestedGroup
 ) -> _Records | None:
     """Return what databases have of a group; None for an implicit group that is being created."""
-    own, problems = request.instance_uuid, list[str]()
+    own, group, problems = request.instance_uuid, request.group_uuid, list[str]()
     uuids = request.member_uuids | {own}
     known: Sequence[ApiMember] | None = None
     try:
         known = databases.read_api(
-            lambda: member_records.api_members(context, request.group_uuid, sorted(uuids))
+            lambda: member_records.api_members(context, group, sorted(uuids))
         )
     except databases.OUTAGES as error:
         problems.append(databases.api_problem(error))
     vms = known or []
     own_cell = next((vm.cell_id for vm in vms if vm.uuid == own), None)
+    cells = frozenset(vm.cell_id for vm in vms if vm.cell_id is not None)
     if known is None:
-        of_request = own if request.group_uuid is None else None
-        answers = member_records.in_known_cells(context, sorted(uuids), of_request)
-    elif request.group_uuid is not None:
-        answers = member_records.cell_members(context, _by_cell(vms, own))
+        answers = member_records.in_known_cells(context, sorted(uuids), None if group else own)
+        cells = frozenset(cell.id for cell in databases.known_cells)
+    elif group is not None:
+        others = [(vm.cell_id, vm.uuid) for vm in vms if vm.uuid != own]
+        by_cell = {cell: [uuid for there, uuid in others if there == cell] for cell in cells}
+        answers = member_records.cell_members(context, {c: by_cell[c] for c in cells if by_cell[c]})
     elif own_cell is not None:
         answers = member_records.siblings(context, own, own_cell)
     else:
         return None
-    if known is None:
-        cells = frozenset(cell.id for cell in databases.known_cells)
-        unread = uuids - {placed.uuid for placed in answers.rows}
-    else:
-        cells = frozenset(vm.cell_id for vm in vms if vm.cell_id is not None)
-        unread = frozenset(vm.uuid for vm in vms if vm.cell_id in answers.down)
-    exists = own_cell is not None or any(placed.uuid == own for placed in answers.rows)
+    found = {placed.uuid for placed in answers.rows}
     return _Records(
         vms,
         [placed for placed in answers.rows if placed.uuid != own],
-        unread,
+        frozenset(vm.uuid for vm in vms if vm.cell_id in answers.down)
+        if known is not None
+        else uuids - found,
         cells,
-        request.is_move or exists,
-        problems + list(answers.problems),
+        request.is_move or own_cell is not None or own in found,
+        problems + answers.problems,
         known is None or bool(answers.problems),
     )
-
-
-def _by_cell(vms: Iterable[ApiMember], own: str) -> dict[int, list[str]]:
-    """Return the members but the instance of the request by the id of their cell."""
-    found: defaultdict[int, list[str]] = defaultdict(list)
-    for vm in vms:
-        if vm.cell_id is not None and vm.uuid != own:
-            found[vm.cell_id].append(vm.uuid)
-    return found
 
 
 def _without_cell(records: _Records, own: str) -> tuple[list[str], list[str]]:
@@ -260,18 +257,17 @@ def _after_moves(
     # HostStates are of hosts that are up.
     up = {state.host for state in states}
     unsure = {host for places in found.values() for host, _ in places} - up
-    down_hosts = set[str]()
+    down = databases.CellAnswers[str]()
     try:
         down = member_records.down_hosts(context, unsure)
-        problems += down.problems
-        down_hosts.update(down.rows)
     except databases.OUTAGES as error:
         problems.append(databases.api_problem(error))
+    problems += down.problems
     if looked_up.problem:
         problems.append(looked_up.problem)
     holding, followers = [], []
     for member in members:
-        goal = [place for place in found.get(member.uuid, ()) if place[0] not in down_hosts]
+        goal = [place for place in found.get(member.uuid, ()) if place[0] not in down.rows]
         if goal:
             holding.append(member._replace(host=goal[0][0], nodename=goal[0][1]))
         elif not member.is_host_down:

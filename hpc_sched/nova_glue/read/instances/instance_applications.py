@@ -125,10 +125,9 @@ def _application(
     """Return the application of an instance, or None if its unread request could change it."""
     found = flavor.get("extra_specs")
     extra_specs = found if isinstance(found, dict) else {}
-    if creation is None:
-        if not request_spec.has_class(extra_specs, {}):
-            return None
-        creation = _Creation()
+    if creation is None and not request_spec.has_class(extra_specs, {}):
+        return None
+    creation = creation or _Creation()
     in_group = creation.group is not None or (
         creation.is_multi_create and request_spec.is_implicit_group(extra_specs, creation.hints)
     )

@@ -59,8 +59,7 @@ def api_members(
         )
         rows = rows_of(member.instance_uuid, of_group, group.uuid == group_uuid)
     if not rows and uuids:
-        listed = mapping.instance_uuid.in_(sorted(uuids))
-        rows = rows_of(mapping.instance_uuid, mapping, listed)
+        rows = rows_of(mapping.instance_uuid, mapping, mapping.instance_uuid.in_(sorted(uuids)))
     oldest = databases.oldest_build_request()
     members = {
         uuid: ApiMember(uuid, cell_id, request_id, created is not None and created < oldest)

@@ -164,8 +164,7 @@ def _sides(move: sa.Row[Any], flavors: Mapping[str, Fields]) -> list[PlacedInsta
     destination = _place(move.dest_compute, move.dest_node, own)
     if source == destination == own:
         # A resize on the same host: the instance's own record has one of the two flavors.
-        is_resized = move.instance_type_id == move.new_instance_type_id
-        sides = [(own, old if is_resized else new)]
+        sides = [(own, old if move.instance_type_id == move.new_instance_type_id else new)]
     else:
         both = ((source, old), (destination, new))
         sides = [(place, flavor) for place, flavor in both if place[0] and place != own]

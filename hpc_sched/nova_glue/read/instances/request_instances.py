@@ -36,17 +36,13 @@ def read(context: nova_context.RequestContext, first: str, count: int) -> dict[i
         if (own_key := _key(text)) is None:
             return {}
         reservation = own_key[0]
-        rows = databases.api_rows(
-            context,
-            sa.select(row.instance_uuid, row.instance).where(
-                row.project_id == project, row.instance.contains(reservation, autoescape=True)
-            ),
+        others = sa.select(row.instance_uuid, row.instance).where(
+            row.project_id == project, row.instance.contains(reservation, autoescape=True)
         )
-        keys = {uuid: _key(text) for uuid, text in rows}
         return {
             key[1]: uuid
-            for uuid, key in keys.items()
-            if key is not None and key[0] == reservation and 0 <= key[1] < count
+            for uuid, text in databases.api_rows(context, others)
+            if (key := _key(text)) and key[0] == reservation and 0 <= key[1] < count
         }
 
     return databases.read_api(query)

@@ -59,8 +59,7 @@ class AllocationCandidates:
 
     def chosen(self, i: int) -> Candidate | None:
         """Return the candidate that Nova claims for the current VM if it chooses the host."""
-        found = self._next[i]
-        return found[0] if found else None
+        return next(iter(self._next[i]), None)
 
     def offers(self, place: ClaimedPlace) -> bool:
         """True if a host still has a claimed candidate: filters remove some."""

@@ -33,13 +33,12 @@ _known: dict[str, Comparison] = {}
 def find(state: host_manager.HostState) -> Comparison | None:
     """Return the comparison of a host if it still holds, else None."""
     found = _known.get(state.uuid)
-    if (
-        found is None
-        or found.totals != _totals(state)
-        or clock.current.monotonic() - found.at > MAX_AGE
-    ):
-        return None
-    return found
+    holds = (
+        found is not None
+        and found.totals == _totals(state)
+        and clock.current.monotonic() - found.at <= MAX_AGE
+    )
+    return found if holds else None
 
 
 def excess_of(state: host_manager.HostState) -> Mapping[str, float]:
@@ -68,15 +67,17 @@ def compare(state: host_manager.HostState, stocks: Mapping[str, Stock]) -> Compa
     reserved = sum(stock.reserved for stock in processors)
     if len(processors) > 1 or (state.vcpus_used or 0) not in (used, used + reserved):
         return None
-    excess = {
-        name: stock.capacity - stock.used - ours[name]
-        for name, stock in stocks.items()
-        if name in total and stock.capacity - stock.used != int(ours[name])
-    }
-    found = Comparison(_totals(state), clock.current.monotonic(), excess)
     if len(_known) >= MAX_HOSTS:
         forget_all()
-    _known[state.uuid] = found
+    _known[state.uuid] = found = Comparison(
+        _totals(state),
+        clock.current.monotonic(),
+        {
+            name: stock.capacity - stock.used - ours[name]
+            for name, stock in stocks.items()
+            if name in total and stock.capacity - stock.used != int(ours[name])
+        },
+    )
     return found
 
 

@@ -61,11 +61,13 @@ class HostRooms(HypervisorRooms):
         self._placement = PlacementAmounts(states, demand, self.candidates)
         self._has_failed = False  # whether a failure of Nova's code was logged
         self._until = 0.0  # monotonic time at which hosts outside a plan are left out
-        bound = [
-            host_state_room.capacity(state, demand, compared_hosts.excess_of(state))
-            for state in states
-        ]
-        rooms = np.array(bound, dtype=np.int64)
+        rooms = np.array(
+            [
+                host_state_room.capacity(state, demand, compared_hosts.excess_of(state))
+                for state in states
+            ],
+            dtype=np.int64,
+        )
         super().__init__(
             rooms,
             np.ones_like(rooms),
@@ -146,8 +148,7 @@ class HostRooms(HypervisorRooms):
         :param held: VMs on each HostState that Nova has not placed
         """
         claimed = np.flatnonzero(held)
-        least = self.placed[claimed] + held[claimed]
-        self.room[claimed] = np.maximum(self.room[claimed], least)
+        self.room[claimed] = np.maximum(self.room[claimed], (self.placed + held)[claimed])
 
     def _take_over(self, i: int) -> None:
         """Set the room of a host to what was read of it."""

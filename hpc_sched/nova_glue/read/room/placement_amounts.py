@@ -74,10 +74,10 @@ class PlacementAmounts:
         No call if a HostState has the amounts of all that is demanded. Else two calls for each
         provider, if these are few, or one for each resource class.
         """
-        real = [state for state in self._states if state.vcpus_total]
         if HOST_CLASSES.issuperset(self._demand) and not any(
             len(found.get("allocations", ())) > 1
-            for state in real
+            for state in self._states
+            if state.vcpus_total
             # Any of them: Placement lists those with a shared disk in no order.
             for found in state.allocation_candidates
         ):
