@@ -67,7 +67,7 @@ class CircuitBreaker:
         self._pending: set[futures.Future[Any]] = set()
         self._abandoned: dict[futures.Future[Any], float] = {}  # to a monotonic time
         self._last_end = -math.inf  # monotonic time at which a read returned last
-        self._probe: futures.Future[Any] | None = None
+        self.probe: futures.Future[Any] | None = None  # the read that probes the source
         self._probe_began = -math.inf  # a monotonic time
         self.progress_at = -math.inf  # monotonic time at which a row came last
 
@@ -79,10 +79,6 @@ class CircuitBreaker:
         """
         retry_at = self.retry_at
         return retry_at is not None and clock.current.monotonic() < retry_at + self._pause
-
-    def is_probe(self, answer: futures.Future[Any]) -> bool:
-        """True if a read probes the source."""
-        return self._probe is answer
 
     def begin(self, read: Callable[[], Answer], seconds: float) -> futures.Future[Answer] | None:
         """Start a read and return its future, or None if too many others are running.
@@ -99,13 +95,13 @@ class CircuitBreaker:
             if self.retry_at is not None:
                 now = clock.current.monotonic()
                 limit = CONF.hpc_sched.cell_timeout
-                if self._probe is not None and self._hangs(self._probe_began, limit):
-                    self._leave(self._probe)
+                if self.probe is not None and self._hangs(self._probe_began, limit):
+                    self._leave(self.probe)
                     self._open()
-                if now < self.retry_at or self._probe is not None:
+                if now < self.retry_at or self.probe is not None:
                     answer.set_exception(exceptions.UnansweredError(_LEFT_ALONE))
                     return answer
-                self._probe, self._probe_began = answer, now
+                self.probe, self._probe_began = answer, now
             elif not self._has_room():
                 return None
             self._pending.add(answer)
@@ -118,8 +114,8 @@ class CircuitBreaker:
         except Exception as error:  # out of threads or memory, which is no fault of the source
             with self._changed:
                 self._pending.discard(answer)
-                if self._probe is answer:
-                    self._probe = None
+                if self.probe is answer:
+                    self.probe = None
                 self._changed.notify_all()
             answer.set_exception(exceptions.UnansweredError(f"no thread can be started: {error}"))
         return answer
@@ -153,8 +149,8 @@ class CircuitBreaker:
         if answer is not None and answer in self._pending:
             self._pending.remove(answer)
             self._abandoned[answer] = clock.current.monotonic()
-        if self._probe is answer:
-            self._probe = None
+        if self.probe is answer:
+            self.probe = None
 
     def _open(self) -> None:
         self._pause = PAUSE if len(self._abandoned) < MAX_STUCK else LONG_PAUSE
@@ -187,8 +183,8 @@ class CircuitBreaker:
             self._pending.discard(answer)
             self._abandoned.pop(answer, None)
             self._last_end = clock.current.monotonic()
-            if self._probe is answer:
-                self._probe, self.retry_at = None, None
+            if self.probe is answer:
+                self.probe, self.retry_at = None, None
             self._changed.notify_all()
 
 
@@ -247,7 +243,7 @@ def _ask(
         probes = {
             source: answer
             for source, answer in _late(started).items()
-            if asked[source].is_probe(answer)
+            if asked[source].probe is answer
         }
         wait = min(
             deadline - clock.current.monotonic(), PART_FOR_PROBES * CONF.hpc_sched.cell_timeout

@@ -20,9 +20,8 @@ from hpc_sched.nova_glue.io.fabric import Fabric
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 from hpc_sched.nova_glue.io.watched_file import fingerprint
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers import topology_driver as topology_base
+from hpc_sched.topology.readers import topology_driver
 from hpc_sched.topology.readers.reader_errors import shown_command
-from hpc_sched.topology.readers.topology_driver import TopologyDriver
 
 if TYPE_CHECKING:
     from hpc_sched.topology.compare.difference import Difference
@@ -215,13 +214,13 @@ def _read_again() -> bool:
     return bool(change)
 
 
-def _read(source: tuple[str, dict[str, Any]]) -> tuple[TopologyDriver, Any, object]:
+def _read(source: tuple[str, dict[str, Any]]) -> tuple[topology_driver.TopologyDriver, Any, object]:
     """Return the driver of a source, the description that it reads, and the description's mark.
 
     The mark changes with the description, and with the option that decides whether it is used. It
     is None if the driver has none.
     """
-    driver = topology_base.driver(source[0], **source[1])
+    driver = topology_driver.driver(source[0], **source[1])
     description = driver.read()
     if (mark := driver.mark(description)) is not None:
         mark = mark, CONF.hpc_sched.topology_accept_incomplete

@@ -59,7 +59,7 @@ def read_providers(uuids: Sequence[str], seconds: float | None = None) -> Provid
             if enough is not None and clock.current.monotonic() >= min(enough, until):
                 break
             if clock.current.monotonic() >= until:
-                found.problem = f"{number} of {len(uuids)} providers read in time"
+                found.problem = f"{PLACEMENT}: {number} of {len(uuids)} providers read in time"
                 break
             found.stocks[uuid] = _stocks_of(client, uuid)
 
@@ -130,21 +130,20 @@ def _read(
 ) -> ProviderStocks:
     found = ProviderStocks()
     until = clock.current.monotonic() + PART_OF_TIME * request_deadline.remaining()
-
-    def read_in_thread() -> None:
-        """Read in a thread that may be abandoned."""
-        read(report.report_client_singleton(), found, until)
-
-    try:
-        circuit_breaker.ask_one(source, read_in_thread, MAX_READS)
-    except exceptions.UnansweredError as error:
-        problem = str(error)
-    except Exception as error:
-        problem = masking.first_line(error)
-    else:
-        problem = found.problem or ""
+    problem = ask(lambda: read(report.report_client_singleton(), found, until), source)
     # A copy: an abandoned thread may go on.
-    return ProviderStocks(dict(found.stocks), f"{source}: {problem}" if problem else None)
+    return ProviderStocks(dict(found.stocks), problem or found.problem)
+
+
+def ask(read: Callable[[], None], source: str = PLACEMENT) -> str | None:
+    """Read in a thread that may be abandoned; return why it has failed, or None."""
+    try:
+        circuit_breaker.ask_one(source, read, MAX_READS)
+    except exceptions.UnansweredError as error:
+        return f"{source}: {error}"
+    except Exception as error:
+        return f"{source}: {masking.first_line(error)}"
+    return None
 
 
 def _stocks_of(client: report.SchedulerReportClient, uuid: str) -> dict[str, Stock]:

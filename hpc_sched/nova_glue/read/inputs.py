@@ -20,8 +20,6 @@ from hpc_sched.nova_glue.io.fabric import Fabric
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import group_members, mdobp_input
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.read.instances.group_members import GroupMembership, LookUp
-from hpc_sched.nova_glue.read.request_spec import RequestedGroup
 from hpc_sched.nova_glue.read.room import shunned_hosts
 from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
 from hpc_sched.topology.model import Topology
@@ -31,8 +29,8 @@ from hpc_sched.topology.model import Topology
 class ReadRequest:
     """What was read of a request, its group and its hosts. Arrays are over its HostStates."""
 
-    request: RequestedGroup
-    membership: GroupMembership
+    request: request_spec.RequestedGroup
+    membership: group_members.GroupMembership
     states: Sequence[host_manager.HostState]  # of the first call
     fabric: Fabric
     rooms: HostRooms
@@ -52,7 +50,7 @@ class ReadRequest:
         leaving = _named(found.leaving, name_at, fabric)
         hosts = dict.fromkeys([*names, *(name for _, name in (*members, *leaving))])
         demand, policy, packing = request.demand, request.policy, None
-        if request.by_mdobp:
+        if request.by_mdobp and self.colocated is not None:
             packing = mdobp_input.packing(demand, policy, self.states, self.colocated)
         return GroupRequest.of(
             # One leaf where the fabric does not matter.
@@ -91,7 +89,7 @@ class Inputs(ReadRequest):
     processors: HostProcessors | None = None
     homogeneous: str = "false"
 
-    def with_members(self, found: GroupMembership) -> Self:
+    def with_members(self, found: group_members.GroupMembership) -> Self:
         """Return the same with members that were read again."""
         read = replace(self, membership=found)
         first = replace(read.group_request(), preferred=self.first.preferred)
@@ -159,7 +157,9 @@ def read(
     states: Sequence[host_manager.HostState],
     fabric: Fabric,
     colocated: Callable[[], ColocatedInstances],
-    look_up: Callable[[RequestedGroup, Mapping[str, tuple[str, str | None]]], LookUp],
+    look_up: Callable[
+        [request_spec.RequestedGroup, Mapping[str, tuple[str, str | None]]], group_members.LookUp
+    ],
 ) -> Inputs | None:
     """Return the inputs of a request that is first seen, or None without a group to plan.
 
@@ -190,7 +190,7 @@ def read(
 def read_again(
     inputs: Inputs,
     hosts: Sequence[int] | None,
-    look_up: LookUp | None,
+    look_up: group_members.LookUp | None,
     claimed: Collection[str] = (),
     *,
     needs_members: bool = True,

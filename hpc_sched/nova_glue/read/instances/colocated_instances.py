@@ -20,7 +20,6 @@ from hpc_sched.enabled_plugins import DEDICATED_FILTER
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import host_instances, instance_applications
-from hpc_sched.nova_glue.read.instances.host_instances import AllInstances, HostInstances
 from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.read.instances.shared_read import SharedRead
 from hpc_sched.nova_glue.read.nova_claims import ClaimObserver
@@ -45,7 +44,7 @@ class ColocatedInstances:
         self,
         application: Application,
         faults: Sequence[str],
-        found: HostInstances,
+        found: host_instances.HostInstances,
         states: Sequence[host_manager.HostState],
         own: str = "",
     ) -> None:
@@ -200,7 +199,7 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
 
 def read_hosts(
     spec: objects.RequestSpec, states: Sequence[host_manager.HostState]
-) -> HostInstances:
+) -> host_instances.HostInstances:
     """Return the instances on hosts, with their applications, as a request sees them.
 
     What could not be read is among the problems; VMs that were read last remain known.
@@ -223,7 +222,9 @@ def read_hosts(
         found, problem = None, f"{source}: {databases.reason(error)}"
     if found is not None:
         return found.seen_by(own, states)
-    known = HostInstances({}) if reads.last is None else reads.last.seen_by(own, states)
+    known = (
+        host_instances.HostInstances({}) if reads.last is None else reads.last.seen_by(own, states)
+    )
     # An instance that has a host moves; Nova's scheduler has it in its HostState.
     is_move = known.is_move or any(own in state.instances for state in states)
     return dataclasses.replace(
@@ -240,7 +241,9 @@ Asked = tuple[str, Sequence[host_manager.HostState]]  # instance of a request, i
 _SOURCE = "VMs on all hosts"
 
 
-def _read_all(asked: Sequence[Asked], before: AllInstances | None) -> AllInstances:
+def _read_all(
+    asked: Sequence[Asked], before: host_instances.AllInstances | None
+) -> host_instances.AllInstances:
     """Return all instances for some requests at once, in a thread of its own."""
     with request_deadline.active(request_deadline.shared()):
         context = nova_context.get_admin_context()
@@ -254,4 +257,4 @@ def _read_all(asked: Sequence[Asked], before: AllInstances | None) -> AllInstanc
     return dataclasses.replace(found, instances=instances, problems=(*found.problems, *problems))
 
 
-reads: SharedRead[Asked, AllInstances] = SharedRead(_read_all)
+reads: SharedRead[Asked, host_instances.AllInstances] = SharedRead(_read_all)

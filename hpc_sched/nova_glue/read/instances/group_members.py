@@ -11,8 +11,6 @@ from oslo_log import log as logging
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import in_flight_instances, member_records
-from hpc_sched.nova_glue.read.instances.in_flight_instances import LookupResult, Place
-from hpc_sched.nova_glue.read.instances.member_records import ApiMember, CellMember
 
 LOG = logging.getLogger(__name__)
 
@@ -25,7 +23,7 @@ LookUp = Callable[
         Sequence[host_manager.HostState],
         Collection[str],
     ],
-    LookupResult,
+    in_flight_instances.LookupResult,
 ]
 
 
@@ -46,7 +44,7 @@ class GroupMembership:
     orphans: int = 0  # at the end of the queue: members whose conductor has given up
     cells: frozenset[int] = frozenset()  # ids of the cells with members
     # Members whose place is an allocation alone, by uuid.
-    in_flight: Mapping[str, Place] = field(default_factory=dict)
+    in_flight: Mapping[str, in_flight_instances.Place] = field(default_factory=dict)
     # Members that may be in flight and were not looked up in time.
     unknown: frozenset[str] = frozenset()
     # On a move, as members: those on hosts that are down or disabled.
@@ -126,8 +124,8 @@ def members_on(
 class _Records:
     """The members of a group in Nova's databases."""
 
-    vms: Sequence[ApiMember]  # empty if the API database does not answer
-    others: list[CellMember]  # in cells, without the instance of the request
+    vms: Sequence[member_records.ApiMember]  # empty if the API database does not answer
+    others: list[member_records.CellMember]  # in cells, without the instance of the request
     unread: frozenset[str]  # those in cells that do not answer, or in any if no cell is known
     cells: frozenset[int]  # ids of those with members
     is_move: bool
@@ -192,7 +190,7 @@ def _records(
     """Return what databases have of a group; None for an implicit group that is being created."""
     own, group, problems = request.instance_uuid, request.group_uuid, list[str]()
     uuids = request.member_uuids | {own}
-    known: Sequence[ApiMember] | None = None
+    known: Sequence[member_records.ApiMember] | None = None
     try:
         known = databases.read_api(
             lambda: member_records.api_members(context, group, sorted(uuids))
@@ -240,7 +238,7 @@ def _after_moves(
     context: nova_context.RequestContext,
     records: _Records,
     states: Sequence[host_manager.HostState],
-) -> tuple[list[CellMember], list[CellMember]]:
+) -> tuple[list[member_records.CellMember], list[member_records.CellMember]]:
     """Return the members that hold an instance that moves, and those that follow it.
 
     All hold one that is created. Members on hosts that are down or disabled must move too. Those
@@ -282,7 +280,7 @@ def _look_up(
     consumers: Iterable[str],
     states: Sequence[host_manager.HostState],
     _changing: Collection[str],
-) -> LookupResult:
+) -> in_flight_instances.LookupResult:
     return in_flight_instances.places_of(context, consumers, states)
 
 

@@ -15,14 +15,15 @@ from nova.scheduler import host_manager
 
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.read.instances import in_flight_instances, placed_instance
-from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 
 
 @dataclass(frozen=True, slots=True)
 class HostInstances:
     """The instances on each host when a request was first seen, without the request's own."""
 
-    at: Mapping[tuple[str, str | None], list[PlacedInstance]]  # by host and nodename
+    at: Mapping[
+        tuple[str, str | None], list[placed_instance.PlacedInstance]
+    ]  # by host and nodename
     reservation_id: str | None = None  # of the request's own instances
     is_move: bool = False  # the request's instance exists in a cell already
     # Uuids of the cells that did not answer; their instances are those of an earlier read.
@@ -32,7 +33,7 @@ class HostInstances:
     # Uuid to host and nodename, by Placement.
     in_flight: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
 
-    def on(self, state: host_manager.HostState) -> list[PlacedInstance]:
+    def on(self, state: host_manager.HostState) -> list[placed_instance.PlacedInstance]:
         """Return the instances on a host: with its nodename, and without any."""
         with_node = self.at.get((state.host, state.nodename), [])
         without_node = self.at.get((state.host, None))
@@ -43,7 +44,7 @@ class _CellInstances(NamedTuple):
     """The instances of one cell."""
 
     cell_uuid: str
-    instances: list[PlacedInstance]  # host "" while they await one
+    instances: list[placed_instance.PlacedInstance]  # host "" while they await one
     migrating: list[sa.Row[Any]]
 
 
@@ -51,12 +52,14 @@ class _CellInstances(NamedTuple):
 class AllInstances:
     """The instances on all hosts as one read has found them, for several requests."""
 
-    instances: Sequence[PlacedInstance]  # on hosts; in flight, host "" and the nodename
+    instances: Sequence[
+        placed_instance.PlacedInstance
+    ]  # on hosts; in flight, host "" and the nodename
     cells: Mapping[str, _CellInstances]  # by uuid, those of down cells as they were read before
     # Instances in cells, and those that are being created, to the reservation id of their request.
     in_cells: Mapping[str, str | None]
     being_created: Mapping[str, str | None]
-    awaiting: Sequence[PlacedInstance]  # a host, newest first
+    awaiting: Sequence[placed_instance.PlacedInstance]  # a host, newest first
     looked_up: frozenset[str] = frozenset()  # those of them that Placement was asked about
     look_up_problem: str | None = None
     down_cells: frozenset[str] = frozenset()
@@ -76,7 +79,7 @@ class AllInstances:
             if uuid == own or (made_with and reservation == made_with)
         } | {own}
         host_of: dict[str, str] | None = None
-        at: dict[tuple[str, str | None], list[PlacedInstance]] = {}
+        at: dict[tuple[str, str | None], list[placed_instance.PlacedInstance]] = {}
         in_flight = {}
         for vm in self.instances:
             if vm.uuid in own_creates:
@@ -170,7 +173,7 @@ def read(
 def _with_coming(
     context: nova_context.RequestContext,
     made: AllInstances,
-    carried: Mapping[str, PlacedInstance],
+    carried: Mapping[str, placed_instance.PlacedInstance],
     owns: Sequence[str],
     states: Sequence[host_manager.HostState],
 ) -> AllInstances:
@@ -200,12 +203,12 @@ def _with_coming(
 
 def _answers(
     context: nova_context.RequestContext, owns: Sequence[str], problems: list[str]
-) -> tuple[list[PlacedInstance], databases.CellAnswers[_CellInstances], str | None]:
+) -> tuple[list[placed_instance.PlacedInstance], databases.CellAnswers[_CellInstances], str | None]:
     """Return the instances that are being created, those in cells, and why the former are not read.
 
     Adds what could not be read to the problems.
     """
-    unlisted, requested, outage = None, list[PlacedInstance](), None
+    unlisted, requested, outage = None, list[placed_instance.PlacedInstance](), None
     try:
         requested = _build_requests(context, owns, problems)
     except databases.OUTAGES as error:
@@ -220,7 +223,9 @@ def _answers(
     return requested, answers, unlisted
 
 
-def _carried(before: AllInstances, known: Collection[str]) -> dict[str, PlacedInstance]:
+def _carried(
+    before: AllInstances, known: Collection[str]
+) -> dict[str, placed_instance.PlacedInstance]:
     """Return instances that awaited a host before, and may have one in a cell that is silent now.
 
     By uuid, with the nodename if Placement had one.
@@ -234,7 +239,7 @@ def _carried(before: AllInstances, known: Collection[str]) -> dict[str, PlacedIn
 
 
 def _to_look_up(
-    awaiting: Iterable[PlacedInstance],
+    awaiting: Iterable[placed_instance.PlacedInstance],
     being_created: Mapping[str, str | None],
     owns: Sequence[str],
 ) -> list[str]:
@@ -252,7 +257,7 @@ def _to_look_up(
 
 def _build_requests(
     context: nova_context.RequestContext, owns: Sequence[str], problems: list[str]
-) -> list[PlacedInstance]:
+) -> list[placed_instance.PlacedInstance]:
     """Return the instances that are being created and in no cell, those of the requests too."""
     request, mapping = api_models.BuildRequest, api_models.InstanceMapping
     is_young = request.created_at >= databases.oldest_build_request()
@@ -296,7 +301,7 @@ def _in_cell(context: nova_context.RequestContext, owns: Sequence[str]) -> _Cell
         migrating = placed_instance.read_migrating(session, moving)
     read = databases.with_progress(rows)
     found = [
-        PlacedInstance(
+        placed_instance.PlacedInstance(
             *(uuid, host or "", node, request, kind, vcpus or 0, ram or 0),
             disk_gb=placed_instance.disk_of(image, *disks),
             since=None if host else since,

@@ -11,9 +11,8 @@ from nova.conf import CONF
 from nova.scheduler import host_manager
 from nova.scheduler.client import report
 
-from hpc_sched import clock, exceptions, masking
-from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
-from hpc_sched.nova_glue.io.placement import MAX_READS, PART_OF_TIME, PLACEMENT
+from hpc_sched import clock
+from hpc_sched.nova_glue.io import placement, request_deadline
 
 Place = tuple[str, str | None]  # host and nodename
 
@@ -94,7 +93,9 @@ class _Search:
             state.uuid: (state.host, state.nodename) for state in states
         }
         self._host_of = {state.nodename: state.host for state in states}
-        self._until = clock.current.monotonic() + PART_OF_TIME * request_deadline.remaining()
+        self._until = (
+            clock.current.monotonic() + placement.PART_OF_TIME * request_deadline.remaining()
+        )
 
     def run(self) -> None:
         """Look up consumers until time is over."""
@@ -123,14 +124,10 @@ def _run(search: _Search, wanted: int, asked: int) -> str | None:
     :param wanted: number of those to look up
     :param asked: number of all that were requested
     """
-    try:
-        circuit_breaker.ask_one(PLACEMENT, search.run, MAX_READS)
-    except exceptions.UnansweredError as error:
-        return f"{PLACEMENT}: {error}"
-    except Exception as error:
-        return f"{PLACEMENT}: {masking.first_line(error)}"
+    if problem := placement.ask(search.run):
+        return problem
     if search.done < wanted:
-        return f"{PLACEMENT}: {search.done} of {wanted} look-ups in time"
+        return f"{placement.PLACEMENT}: {search.done} of {wanted} look-ups in time"
     if asked > search.done:
         return f"more than in_flight_lookups={search.done} VMs in flight"
     return None

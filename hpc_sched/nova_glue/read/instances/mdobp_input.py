@@ -17,7 +17,7 @@ def packing(
     demand: Mapping[str, int],
     policy: str | None,
     states: Sequence[host_manager.HostState],
-    colocated: ColocatedInstances | None,
+    colocated: ColocatedInstances,
 ) -> MDOBPInput:
     """Return the input of MDOBP, a row per HostState: vcpus, memory and, by option, disk.
 
@@ -28,12 +28,12 @@ def packing(
 
     :param demand: resource class to the amount of one VM
     :param policy: of the server group
-    :param colocated: the VMs on the hosts; None if they are not known
+    :param colocated: the VMs on the hosts
     """
     free, usable = [], []
     for state in states:
         left = _free(state)
-        there = None if colocated is None else colocated.holding(state)
+        there = colocated.holding(state)
         coming = _size(vm for vm in there or () if vm.in_flight)
         free.append({name: left.get(name, 0.0) - coming[name] for name in coming})
         if there is None:
@@ -52,11 +52,9 @@ def packing(
 
 
 def _attraction(
-    states: Sequence[host_manager.HostState], colocated: ColocatedInstances | None
+    states: Sequence[host_manager.HostState], colocated: ColocatedInstances
 ) -> list[float] | None:
     """Return the attraction of each host by the interference index; None without any."""
-    if colocated is None:
-        return None
     vm = colocated.application
     gains = cache_limits.attracting(vm.name)
     if not gains:

@@ -15,7 +15,6 @@ from sqlalchemy import orm
 
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.nova_glue.io import databases
-from hpc_sched.nova_glue.io.databases import Fields
 
 # A migration in any other status holds room on both sides; Nova has no list of those.
 _ENDED = ("confirmed", "reverted", "error", "failed", "completed", "cancelled", "done")
@@ -38,7 +37,7 @@ class PlacedInstance(NamedTuple):
     vcpus: int
     memory_mb: int
     disk_gb: int
-    flavor: Fields | None = None  # if not the one stored in its cell
+    flavor: databases.Fields | None = None  # if not the one stored in its cell
     moves_from: str | None = None  # node whose allocation is not the one to look up
     in_flight: bool = False  # its host does not report it yet
     application: Application | None = None  # None: it was not read
@@ -46,7 +45,7 @@ class PlacedInstance(NamedTuple):
 
 
 def with_flavor(
-    uuid: str, reservation_id: str | None, flavor: Fields, image: str | None
+    uuid: str, reservation_id: str | None, flavor: databases.Fields, image: str | None
 ) -> PlacedInstance:
     """Return an instance of a flavor without a host; raises UnreadableError for its sizes."""
     vcpus, memory, *disks = (databases.int_field(flavor, name) for name in _SIZES)
@@ -126,7 +125,7 @@ def other_sides(
     begun. One query, for new flavors that no compute has stored yet; none without any. Adds what
     could not be read to the problems.
     """
-    flavors_of: defaultdict[str, dict[str, Fields]] = defaultdict(dict)
+    flavors_of: defaultdict[str, dict[str, databases.Fields]] = defaultdict(dict)
     for move in migrating:
         try:
             flavors_of[move.uuid] = databases.flavors_in(move.flavor)
@@ -155,7 +154,7 @@ def other_sides(
     return found
 
 
-def _sides(move: sa.Row[Any], flavors: Mapping[str, Fields]) -> list[PlacedInstance]:
+def _sides(move: sa.Row[Any], flavors: Mapping[str, databases.Fields]) -> list[PlacedInstance]:
     """Return a migration's sides except the one of the instance's own record."""
     old, new = (flavors.get(name) or flavors.get("cur") or {} for name in ("old", "new"))
     # The source until the destination has taken over.
@@ -193,7 +192,9 @@ def _place(
     return own if host and host == own[0] and node in (own[1], None) else (host, node)
 
 
-def _flavors(context: nova_context.RequestContext, ids: Collection[int]) -> dict[int, Fields]:
+def _flavors(
+    context: nova_context.RequestContext, ids: Collection[int]
+) -> dict[int, databases.Fields]:
     """Return flavors by their ids, with the fields of serialized ones."""
     if not ids:
         return {}
@@ -203,7 +204,7 @@ def _flavors(context: nova_context.RequestContext, ids: Collection[int]) -> dict
         .outerjoin(extra, extra.flavor_id == flavor.id)
         .where(flavor.id.in_(sorted(ids)))
     )
-    found: dict[int, Fields] = {}
+    found: dict[int, databases.Fields] = {}
     rows = databases.read_api(lambda: databases.api_rows(context, query))
     for flavor_id, *sizes, key, value in rows:
         amounts = dict(zip(_SIZES, sizes, strict=True))
