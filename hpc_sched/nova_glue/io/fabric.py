@@ -1,7 +1,11 @@
 """A loaded topology, as requests use it."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from oslo_log import log as logging
 
@@ -9,6 +13,9 @@ from hpc_sched import clock, digests
 from hpc_sched.topology import canonical_text, hostlist
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
+
+if TYPE_CHECKING:
+    from hpc_sched.topology.compare.settling import Waiting
 
 LOG = logging.getLogger(__name__)
 
@@ -55,3 +62,27 @@ class Fabric:
                 len(new),
                 hostlist.first(sorted(new), MAX_LISTED),
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The fabric in use, and the description that was read last."""
+
+    source: tuple[str, dict[str, Any]]  # driver and options, of that description
+    seen: object  # mark of the last description, valid or not; None to read it again
+    fabric: Fabric
+    files: tuple[object, ...] = ()  # fingerprints of the source's files
+    read_at: float = 0.0  # monotonic time of the last good reading
+    error: str = ""  # logged last; without its numbers if the description was not read
+    waiting: Waiting | None = None  # changes for topology_settle_time
+    is_other: bool = False  # the fabric in use comes from another source
+
+    @property
+    def is_refused(self) -> bool:
+        """True if the description that was read last is not in use, being wrong."""
+        return bool(self.error)
+
+    @property
+    def waiting_changes(self) -> int:
+        """The number of hosts and switches whose changes wait."""
+        return len(self.waiting.hosts) + len(self.waiting.switches) if self.waiting else 0

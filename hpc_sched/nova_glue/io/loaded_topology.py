@@ -5,23 +5,18 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nova.conf import CONF
-from oslo_config import cfg
 from oslo_log import log as logging
 
 from hpc_sched import clock, conf, exceptions
 from hpc_sched.configuration import topology_options
-from hpc_sched.nova_glue.io import scheduler_digests
-from hpc_sched.nova_glue.io.fabric import Fabric
+from hpc_sched.nova_glue.io import scheduler_digests, topology_source
+from hpc_sched.nova_glue.io.fabric import Fabric, Loaded
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
-from hpc_sched.nova_glue.io.watched_file import fingerprint
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers import topology_driver
-from hpc_sched.topology.readers.reader_errors import shown_command
 
 if TYPE_CHECKING:
     from hpc_sched.topology.compare.difference import Difference
@@ -29,36 +24,11 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-_MAX_PROBLEMS = 20
 # Seconds after a read of a command's output or a database in which the start reuses it.
 _START = 30.0
 # In place of a digest, in shadow mode.
 NO_TOPOLOGY = "none"
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|[0-9]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """The fabric in use, and the description that was read last."""
-
-    source: tuple[str, dict[str, Any]]  # driver and options, of that description
-    seen: object  # mark of the last description, valid or not; None to read it again
-    fabric: Fabric
-    files: tuple[object, ...] = ()  # fingerprints of the source's files
-    read_at: float = 0.0  # monotonic time of the last good reading
-    error: str = ""  # logged last; without its numbers if the description was not read
-    waiting: Waiting | None = None  # changes for topology_settle_time
-    is_other: bool = False  # the fabric in use comes from another source
-
-    @property
-    def is_refused(self) -> bool:
-        """True if the description that was read last is not in use, being wrong."""
-        return bool(self.error)
-
-    @property
-    def waiting_changes(self) -> int:
-        """The number of hosts and switches whose changes wait."""
-        return len(self.waiting.hosts) + len(self.waiting.switches) if self.waiting else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +83,19 @@ def load() -> Fabric:
     source = topology_options.source(CONF)
     with load_lock:
         before = _loaded
-        files = _fingerprints(source[1])
+        files = topology_source.fingerprints(source[1])
         # Every filter and weigher calls this: a command or the database is read once for all.
-        if before and not before.error and (before.source, before.files) == (source, files):
-            is_file = bool(source[1].get("path"))
-            if is_file or clock.current.monotonic() - before.read_at < _START:
-                return before.fabric
-        driver, description, mark = _read(source)
+        if (
+            before
+            and not before.error
+            and (before.source, before.files) == (source, files)
+            and (source[1].get("path") or clock.current.monotonic() - before.read_at < _START)
+        ):
+            return before.fabric
+        driver, description, mark = topology_source.read(source)
         fabric = Fabric(driver.parse(description))
         _loaded = Loaded(source, mark, fabric, files, clock.current.monotonic())
-    LOG.info("Topology loaded: %s (%s)", fabric.topology.summary(), _name(source))
+    LOG.info("Topology loaded: %s (%s)", fabric.topology.summary(), topology_source.name(source))
     _log_remarks(fabric.topology)
     _report_digests()
     return fabric
@@ -134,7 +107,7 @@ def _try_to_load() -> None:
     try:
         load()
     except Exception as error:
-        text, is_known = _error_text(error)
+        text, is_known = topology_source.error_text(error)
         logged = _NUMBER.sub("#", text)
         if logged != _missing.logged:
             LOG.error("%s; without a topology nothing is planned", text, exc_info=not is_known)
@@ -171,30 +144,28 @@ def _read_again() -> bool:
         try:
             _check_options()
             source = topology_options.source(CONF)
-            files = _fingerprints(source[1])
-            driver, description, mark = _read(source)
+            files = topology_source.fingerprints(source[1])
+            driver, description, mark = topology_source.read(source)
             is_same = mark is not None and (before.source, before.seen) == (source, mark)
             if is_same and (before.error or not before.waiting):
                 _loaded = replace(before, files=files, read_at=clock.current.monotonic())
                 return False
             newest = before.waiting.newest if is_same and before.waiting else None
             parsed = newest or driver.parse(description)
-            _check_complete(parsed)
-            is_other = before.is_other or before.source != source
-            waits = driver.is_discovered and not is_other
-            new, waiting, change = _compared(before, parsed, waits)
+            topology_source.check_complete(parsed)
+            is_first = not before.is_other and before.source == source
+            new, waiting, change = _compared(before, parsed, driver.is_discovered and is_first)
         except Exception as error:
-            text, is_known = _error_text(error)
+            text, is_known = topology_source.error_text(error)
             # Errors of commands and databases differ by process ids and times: ignore numbers.
             mistake = text if mark is not None else _NUMBER.sub("#", text)
             if (before.source, before.error) != (source, mistake):
                 LOG.error("%s; the last good topology stays in use", text, exc_info=not is_known)
-            # Without a known fault in the description it is read again.
-            seen = mark if is_known else None
             _loaded = replace(
                 before,
                 source=source,
-                seen=seen,
+                # Without a known fault in the description it is read again.
+                seen=mark if is_known else None,
                 files=files,
                 error=mistake,
                 is_other=before.is_other or before.source != source,
@@ -203,7 +174,7 @@ def _read_again() -> bool:
         # An unchanged fabric keeps its set of unknown hosts that have been logged.
         fabric = Fabric(new) if change else before.fabric
         _loaded = Loaded(source, mark, fabric, files, clock.current.monotonic(), waiting=waiting)
-    name = _name(source)
+    name = topology_source.name(source)
     if change:
         LOG.info("Topology changed: %s; now %s (%s)", change.summary(), new.summary(), name)
         _log_remarks(new)
@@ -212,25 +183,6 @@ def _read_again() -> bool:
     elif before.error:
         LOG.info("The topology is right again, and unchanged (%s)", name)
     return bool(change)
-
-
-def _read(source: tuple[str, dict[str, Any]]) -> tuple[topology_driver.TopologyDriver, Any, object]:
-    """Return the driver of a source, the description that it reads, and the description's mark.
-
-    The mark changes with the description, and with the option that decides whether it is used. It
-    is None if the driver has none.
-    """
-    driver = topology_driver.driver(source[0], **source[1])
-    description = driver.read()
-    if (mark := driver.mark(description)) is not None:
-        mark = mark, CONF.hpc_sched.topology_accept_incomplete
-    return driver, description, mark
-
-
-def _check_complete(topology: Topology) -> None:
-    if topology.incomplete and not CONF.hpc_sched.topology_accept_incomplete:
-        why = "incomplete, and topology_accept_incomplete is false"
-        raise exceptions.TopologyError(*(f"{text}: {why}" for text in topology.incomplete))
 
 
 def _compared(before: Loaded, new: Topology, waits: bool) -> tuple[Topology, Waiting, Difference]:
@@ -249,21 +201,9 @@ def _compared(before: Loaded, new: Topology, waits: bool) -> tuple[Topology, Wai
 
 
 def _report_digests() -> None:
-    loaded = _loaded
-    if loaded is not None:
-        fabric = loaded.fabric
-        described = f"{loaded.source[0]}, {fabric.topology.summary()}"
-        scheduler_digests.use_topology(fabric.digest, described)
-
-
-def _error_text(error: Exception) -> tuple[str, bool]:
-    """Return the log text of an error, and whether it is a known kind, without a traceback."""
-    if isinstance(error, exceptions.TopologyError):
-        return "; ".join(error.problems[:_MAX_PROBLEMS]), True
-    if isinstance(error, exceptions.ConfigError | cfg.Error):
-        return str(error), True
-    # A site's own driver may raise anything.
-    return f"Reading the topology failed: {type(error).__name__}: {error}", False
+    if (loaded := _loaded) is not None:
+        described = f"{loaded.source[0]}, {loaded.fabric.topology.summary()}"
+        scheduler_digests.use_topology(loaded.fabric.digest, described)
 
 
 def reload_interval() -> float:
@@ -279,8 +219,7 @@ def current() -> Fabric:
 
     :raises exceptions.TopologyError: in shadow mode if there is none: no request waits for it
     """
-    loaded = _loaded
-    if loaded is None and conf.is_shadow(CONF):
+    if (loaded := _loaded) is None and conf.is_shadow(CONF):
         watch.start()
         raise exceptions.TopologyError(_missing.error)
     fabric = loaded.fabric if loaded is not None else load()
@@ -301,21 +240,11 @@ def on_mutate(_conf: object, _fresh: object) -> None:
         reload()
 
 
-def _fingerprints(options: Mapping[str, Any]) -> tuple[object, ...]:
-    return tuple(fingerprint(options.get(name)) for name in ("path", "name_map"))
-
-
-def _name(source: tuple[str, Mapping[str, Any]]) -> str:
-    driver, options = source
-    command = options.get("command")
-    return str(options.get("path") or (shown_command(command) if command else driver))
-
-
 def _log_remarks(topology: Topology) -> None:
     for text in topology.incomplete:
         LOG.warning("Topology: incomplete: %s", text)
-    for remark in topology.remarks[:_MAX_PROBLEMS]:
+    for remark in topology.remarks[: topology_source.MAX_PROBLEMS]:
         LOG.warning("Topology: %s", remark)
-    more = len(topology.remarks) - _MAX_PROBLEMS
+    more = len(topology.remarks) - topology_source.MAX_PROBLEMS
     if more > 0:
         LOG.warning("Topology: %d more remarks, see hpc-sched topology validate", more)
