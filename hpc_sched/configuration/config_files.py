@@ -103,8 +103,7 @@ def invalid(
     places = [variable] if variable in os.environ else _paths_that_set(conf, name, section)
     place = "".join(f"{place}: " for place in places[-1:])
     # Its text begins with what is said here.
-    is_worded = isinstance(error, cfg.ConfigSourceValueError)
-    why = str(error.__context__ if is_worded else error)
+    why = str(error.__context__ if isinstance(error, cfg.ConfigSourceValueError) else error)
     if is_secret:
         # It has what follows the $, which may be half a password.
         why = f"{type(error).__name__}. A $ in a password is written $$"

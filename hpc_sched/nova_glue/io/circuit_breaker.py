@@ -94,8 +94,7 @@ class CircuitBreaker:
             )
             if self.retry_at is not None:
                 now = clock.current.monotonic()
-                limit = CONF.hpc_sched.cell_timeout
-                if self.probe is not None and self._hangs(self._probe_began, limit):
+                if self.probe and self._hangs(self._probe_began, CONF.hpc_sched.cell_timeout):
                     self._leave(self.probe)
                     self._open()
                 if now < self.retry_at or self.probe is not None:
@@ -141,8 +140,8 @@ class CircuitBreaker:
         :param began: monotonic time at which it began
         """
         now = clock.current.monotonic()
-        most = request_deadline.MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
-        return now - max(began, self.progress_at) >= silence or now - began >= most
+        is_silent = now - max(began, self.progress_at) >= silence
+        return is_silent or now - began >= request_deadline.most_for_rows()
 
     def _leave(self, answer: futures.Future[Any] | None) -> None:
         """Abandon a read that is under way."""
@@ -237,8 +236,9 @@ def _ask(
     started = {source: asked[source].begin(read, 0.0) for source, read in reads.items()}
     # Busy sources come last: waiting for one of them does not delay the others.
     for source in [source for source, answer in started.items() if answer is None]:
-        left = max(0.0, deadline - clock.current.monotonic())
-        started[source] = asked[source].begin(reads[source], left)
+        started[source] = asked[source].begin(
+            reads[source], max(0.0, deadline - clock.current.monotonic())
+        )
     if request.rows_until is not None:
         probes = {
             source: answer
@@ -286,8 +286,7 @@ def _wait_for_rows(
     :param until: a monotonic time at which it ends
     """
     while True:
-        late = _late(started)
-        now = clock.current.monotonic()
+        late, now = _late(started), clock.current.monotonic()
         since = now - PART_FOR_ROWS * CONF.hpc_sched.cell_timeout
         has_rows = any(asked[source].progress_at >= since for source in late)
         if not late or now >= until or not (has_rows or is_busy()):

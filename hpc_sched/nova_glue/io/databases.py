@@ -50,8 +50,8 @@ class CellAnswers(Generic[Row]):
     @property
     def problems(self) -> list[str]:
         """One text for the API database, and one per cell that did not answer, by cell id."""
-        listing = [self.unlisted] if self.unlisted else []
-        return listing + [f"cell {cell}: {reason}" for cell, reason in sorted(self.down.items())]
+        cells = [f"cell {cell}: {reason}" for cell, reason in sorted(self.down.items())]
+        return [self.unlisted, *cells] if self.unlisted else cells
 
 
 # The cells that the API database has listed last; replaced as a whole.
@@ -108,8 +108,8 @@ def read_cells(
         with nova_context.target_cell(context, cell) as cell_context:
             return read(cell_context, arguments[cell.id] if arguments else [])
 
-    found = circuit_breaker.ask({uuid: partial(in_cell, cell) for uuid, cell in cells.items()})
-    for uuid, rows in found.items():
+    reads = {uuid: partial(in_cell, cell) for uuid, cell in cells.items()}
+    for uuid, rows in circuit_breaker.ask(reads).items():
         if isinstance(rows, Exception):
             answers.down[cells[uuid].id] = reason(rows)
             answers.down_uuids.add(uuid)

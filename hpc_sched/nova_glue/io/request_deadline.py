@@ -71,8 +71,12 @@ class RequestDeadline:
 
 def shared() -> RequestDeadline:
     """Return the deadline of a read for many requests that begins now."""
-    most = MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
-    return RequestDeadline(rows_until=clock.current.monotonic() + most)
+    return RequestDeadline(rows_until=clock.current.monotonic() + most_for_rows())
+
+
+def most_for_rows() -> float:
+    """Return how many seconds all reads for many requests may take as long as rows come."""
+    return float(MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout)
 
 
 _current: contextvars.ContextVar[RequestDeadline | None] = contextvars.ContextVar(
@@ -104,8 +108,7 @@ def before_return(function: Callable[[], None]) -> None:
 
     At once if no request is active.
     """
-    request = _current.get()
-    if request is None:
+    if (request := _current.get()) is None:
         function()
     else:
         request.at_return.append(function)

@@ -82,9 +82,8 @@ class WatchedFile(Generic[Content]):
             if self._held.error != text:
                 LOG.error("%s", text)
             # An I/O error may pass without a change of the file.
-            is_io_error = isinstance(error.__cause__, OSError)
-            again_at = clock.current.monotonic() + AGAIN_AFTER if is_io_error else math.inf
-            return _ReadFile(path, seen, kept, text, again_at)
+            wait = AGAIN_AFTER if isinstance(error.__cause__, OSError) else math.inf
+            return _ReadFile(path, seen, kept, text, clock.current.monotonic() + wait)
         LOG.info("Read %s %s", self._what, path)
         return _ReadFile(path, seen, content)
 

@@ -92,8 +92,7 @@ class Inputs(ReadRequest):
     def with_members(self, found: group_members.GroupMembership) -> Self:
         """Return the same with members that were read again."""
         read = replace(self, membership=found)
-        first = replace(read.group_request(), preferred=self.first.preferred)
-        return replace(read, first=first)
+        return replace(read, first=replace(read.group_request(), preferred=self.first.preferred))
 
     def on_type(self, hypervisors: Mask) -> Self:
         """Return the same with one processor type preferred. Shape (HostStates,)."""
@@ -227,6 +226,5 @@ def _named(
     """Return VMs by service host and name of the host in the topology."""
     named: Counter[tuple[str, str]] = Counter()
     for (host, node), count in counts.items():
-        name = name_at.get((host, node or "")) or fabric.name_of(host, node)
-        named[host, name] += count
+        named[host, name_at.get((host, node or "")) or fabric.name_of(host, node)] += count
     return named

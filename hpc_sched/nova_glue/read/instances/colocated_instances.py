@@ -193,8 +193,8 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
             "; ".join(shown),
         )
     group = request_spec.server_group_of(spec) or found.reservation_id or spec.instance_uuid
-    application = dataclasses.replace(application, group=group)
-    return ColocatedInstances(application, faults, found, states, spec.instance_uuid)
+    own = dataclasses.replace(application, group=group)
+    return ColocatedInstances(own, faults, found, states, spec.instance_uuid)
 
 
 def read_hosts(
@@ -208,7 +208,7 @@ def read_hosts(
     seconds = request_deadline.remaining_in_all()
     if reads.last is None:
         # Without a read since the start no VM is known. The read ends by itself.
-        seconds = request_deadline.MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
+        seconds = request_deadline.most_for_rows()
     try:
         # The read of others, for which a request may wait first, leaves it time for its own reads.
         with request_deadline.charged(READS, CONF.hpc_sched.cell_timeout):

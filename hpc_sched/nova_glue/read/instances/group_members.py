@@ -77,8 +77,8 @@ def read(
         records = _records(context, request)
         if records is None:
             # An implicit group that is being created has the VMs of its request alone.
-            count = 1 if request.is_move else request.count
-            return GroupMembership(Counter(), (request.instance_uuid,), count, request.is_move)
+            left = 1 if request.is_move else request.count
+            return GroupMembership(Counter(), (request.instance_uuid,), left, request.is_move)
         group = _members_in(records, context, request, states, look_up or _look_up, claimed)
     except Exception as error:
         if not isinstance(error, databases.OUTAGES):
@@ -252,10 +252,10 @@ def _after_moves(
     leaving = {member.uuid: member.nodename or "" for member in members if member.is_leaving}
     looked_up = in_flight_instances.places_of(context, sorted(leaving), states, leaving)
     found = looked_up.all_places
+    unsure = {host for places in found.values() for host, _ in places}
     # HostStates are of hosts that are up.
-    up = {state.host for state in states}
-    unsure = {host for places in found.values() for host, _ in places} - up
-    down = databases.CellAnswers[str]()
+    unsure -= {state.host for state in states}
+    down: databases.CellAnswers[str] = databases.CellAnswers()
     try:
         down = member_records.down_hosts(context, unsure)
     except databases.OUTAGES as error:

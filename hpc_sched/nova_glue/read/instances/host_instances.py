@@ -150,8 +150,7 @@ def read(
     # Instances may have been created in a cell between the two reads.
     requested = [vm for vm in requested if vm.uuid not in in_cells]
     being_created = {vm.uuid: vm.reservation_id for vm in requested}
-    is_whole = not answers.problems and unlisted is None
-    lost = None if is_whole else before
+    lost = before if answers.problems or unlisted is not None else None
     carried = _carried(lost, in_cells.keys() | being_created.keys()) if lost is not None else {}
     there = [*vms, *placed_instance.other_sides(context, moves, problems)]
     awaiting = [*requested, *carried.values(), *(vm for vm in there if not vm.host)]
@@ -260,11 +259,16 @@ def _build_requests(
 ) -> list[placed_instance.PlacedInstance]:
     """Return the instances that are being created and in no cell, those of the requests too."""
     request, mapping = api_models.BuildRequest, api_models.InstanceMapping
-    is_young = request.created_at >= databases.oldest_build_request()
     query = (
         sa.select(request.instance_uuid, request.instance, request.created_at)
         .outerjoin(mapping, mapping.instance_uuid == request.instance_uuid)
-        .where(mapping.cell_id.is_(None), sa.or_(request.instance_uuid.in_(owns), is_young))
+        .where(
+            mapping.cell_id.is_(None),
+            sa.or_(
+                request.instance_uuid.in_(owns),
+                request.created_at >= databases.oldest_build_request(),
+            ),
+        )
     )
     found = []
     for uuid, text, since in databases.read_api(lambda: databases.api_rows(context, query)):
@@ -285,14 +289,14 @@ def _build_requests(
 def _in_cell(context: nova_context.RequestContext, owns: Sequence[str]) -> _CellInstances:
     """Return the instances of a cell, and those that move however they are."""
     vm = main_models.Instance
-    may_hold_room = sa.or_(
-        vm.host.is_not(None), vm.uuid.in_(owns), placed_instance.may_await_host()
-    )
     query = sa.select(
         *(vm.uuid, vm.host, vm.node, vm.reservation_id, vm.instance_type_id, vm.image_ref),
         *(vm.vcpus, vm.memory_mb, vm.root_gb, vm.ephemeral_gb, vm.vm_state, vm.task_state),
         sa.func.coalesce(vm.updated_at, vm.created_at),
-    ).where(*placed_instance.exists(), may_hold_room)
+    ).where(
+        *placed_instance.exists(),
+        sa.or_(vm.host.is_not(None), vm.uuid.in_(owns), placed_instance.may_await_host()),
+    )
     with databases.cell_session(context) as session:
         rows = list(databases.with_progress(session.execute(databases.in_batches(query))))
         moving = [

@@ -97,11 +97,13 @@ def read_migrating(session: orm.Session, uuids: Collection[str]) -> list[sa.Row[
     vm, move, extra = main_models.Instance, main_models.Migration, main_models.InstanceExtra
     listed = [vm.uuid.in_(sorted(uuids))] if len(uuids) <= databases.MAX_UUIDS else []
     since = sa.func.coalesce(move.updated_at, move.created_at)
-    instance = (vm.uuid, vm.host, vm.node, vm.reservation_id, vm.image_ref, vm.instance_type_id)
-    sides = (move.source_compute, move.source_node, move.dest_compute, move.dest_node)
-    kind = (move.migration_type, move.status, move.new_instance_type_id, since.label("since"))
     query = (
-        sa.select(*instance, extra.flavor, *sides, *kind)
+        sa.select(
+            *(vm.uuid, vm.host, vm.node, vm.reservation_id, vm.image_ref, vm.instance_type_id),
+            *(extra.flavor, move.source_compute, move.source_node, move.dest_compute),
+            *(move.dest_node, move.migration_type, move.status, move.new_instance_type_id),
+            since.label("since"),
+        )
         .join(vm, vm.uuid == move.instance_uuid)
         .outerjoin(extra, extra.instance_uuid == vm.uuid)
         .where(
@@ -166,7 +168,7 @@ def _sides(move: sa.Row[Any], flavors: Mapping[str, databases.Fields]) -> list[P
         sides = [(own, old if move.instance_type_id == move.new_instance_type_id else new)]
     else:
         both = ((source, old), (destination, new))
-        sides = [(place, flavor) for place, flavor in both if place[0] and place != own]
+        sides = [side for side in both if side[0][0] and side[0] != own]
         if not move.dest_compute and move.host:
             sides.append((("", None), new))
     # In an evacuation the instance holds allocations on both hosts. In other migrations the one

@@ -179,9 +179,10 @@ class HostRooms(HypervisorRooms):
         for i, state in enumerate(self._states):
             most = self._most_by_class(i)
             for name, amount in self._demand.items():
-                is_read = most.get(name, UNBOUNDED) < UNBOUNDED
                 found[name][i] = (
-                    most[name] if is_read else host_state_room.capacity(state, {name: amount})
+                    most[name]
+                    if most.get(name, UNBOUNDED) < UNBOUNDED
+                    else host_state_room.capacity(state, {name: amount})
                 )
         return found
 

@@ -194,12 +194,9 @@ class PlacementAmounts:
         alike: defaultdict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
         for i, state in enumerate(self._states):
             if state.uuid not in self.providers:
-                own = {
-                    name: amount
-                    for (provider, name), amount in self._candidates.first_amounts(i).items()
-                    if provider == state.uuid
-                }
-                alike[tuple(sorted(own.items()))].append(state.uuid)
+                first = self._candidates.first_amounts(i)
+                own = sorted((key[1], first[key]) for key in first if key[0] == state.uuid)
+                alike[tuple(own)].append(state.uuid)
         for demand, missing in sorted(alike.items()):
             if not demand or self._has_failed:
                 continue
@@ -243,6 +240,5 @@ class PlacementAmounts:
                 )
         if found.problem is not None:
             self._has_failed = True
-            if not request_deadline.not_yet_logged([found.problem]):
-                return
-            LOG.warning("Hosts have the room that nova-compute reports: %s", found.problem)
+            if request_deadline.not_yet_logged([found.problem]):
+                LOG.warning("Hosts have the room that nova-compute reports: %s", found.problem)
