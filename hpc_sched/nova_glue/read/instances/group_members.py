@@ -74,7 +74,7 @@ def read(
     """
     context = nova_context.get_admin_context()
     try:
-        records = _records(context, request)
+        records = member_records.of_group(context, request)
         if records is None:
             # An implicit group that is being created has the VMs of its request alone.
             left = 1 if request.is_move else request.count
@@ -120,21 +120,8 @@ def members_on(
     return members
 
 
-@dataclass
-class _Records:
-    """The members of a group in Nova's databases."""
-
-    vms: Sequence[member_records.ApiMember]  # empty if the API database does not answer
-    others: list[member_records.CellMember]  # in cells, without the instance of the request
-    unread: frozenset[str]  # those in cells that do not answer, or in any if no cell is known
-    cells: frozenset[int]  # ids of those with members
-    is_move: bool
-    problems: list[str]
-    is_partial: bool  # placed members may be missing
-
-
 def _members_in(
-    records: _Records,
+    records: member_records.GroupRecords,
     context: nova_context.RequestContext,
     request: request_spec.RequestedGroup,
     states: Sequence[host_manager.HostState],
@@ -184,48 +171,7 @@ def _members_in(
     )
 
 
-def _records(
-    context: nova_context.RequestContext, request: request_spec.RequestedGroup
-) -> _Records | None:
-    """Return what databases have of a group; None for an implicit group that is being created."""
-    own, group, problems = request.instance_uuid, request.group_uuid, list[str]()
-    uuids = request.member_uuids | {own}
-    known: Sequence[member_records.ApiMember] | None = None
-    try:
-        known = databases.read_api(
-            lambda: member_records.api_members(context, group, sorted(uuids))
-        )
-    except databases.OUTAGES as error:
-        problems.append(databases.api_problem(error))
-    vms = known or []
-    own_cell = next((vm.cell_id for vm in vms if vm.uuid == own), None)
-    cells = frozenset(vm.cell_id for vm in vms if vm.cell_id is not None)
-    if known is None:
-        answers = member_records.in_known_cells(context, sorted(uuids), None if group else own)
-        cells = frozenset(cell.id for cell in databases.known_cells)
-    elif group is not None:
-        others = [(vm.cell_id, vm.uuid) for vm in vms if vm.uuid != own]
-        by_cell = {cell: [uuid for there, uuid in others if there == cell] for cell in cells}
-        answers = member_records.cell_members(context, {c: by_cell[c] for c in cells if by_cell[c]})
-    elif own_cell is not None:
-        answers = member_records.siblings(context, own, own_cell)
-    else:
-        return None
-    found = {placed.uuid for placed in answers.rows}
-    return _Records(
-        vms,
-        [placed for placed in answers.rows if placed.uuid != own],
-        frozenset(vm.uuid for vm in vms if vm.cell_id in answers.down)
-        if known is not None
-        else uuids - found,
-        cells,
-        request.is_move or own_cell is not None or own in found,
-        problems + answers.problems,
-        known is None or bool(answers.problems),
-    )
-
-
-def _without_cell(records: _Records, own: str) -> tuple[list[str], list[str]]:
+def _without_cell(records: member_records.GroupRecords, own: str) -> tuple[list[str], list[str]]:
     """Return the instances with build requests that await a place, and those that are orphans."""
     unmapped = [vm for vm in records.vms if vm.build_request is not None and vm.cell_id is None]
     waiting = [vm.uuid for vm in unmapped if not vm.orphan]
@@ -236,7 +182,7 @@ def _without_cell(records: _Records, own: str) -> tuple[list[str], list[str]]:
 
 def _after_moves(
     context: nova_context.RequestContext,
-    records: _Records,
+    records: member_records.GroupRecords,
     states: Sequence[host_manager.HostState],
 ) -> tuple[list[member_records.CellMember], list[member_records.CellMember]]:
     """Return the members that hold an instance that moves, and those that follow it.

@@ -4,26 +4,26 @@ import datetime
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
 
-import sqlalchemy as sa
 from nova import context as nova_context
 from nova.conf import CONF
-from nova.db.api import models as api_models
-from nova.db.main import models as main_models
 from nova.scheduler import host_manager
 
 from hpc_sched.nova_glue.io import databases
-from hpc_sched.nova_glue.read.instances import in_flight_instances, placed_instance
+from hpc_sched.nova_glue.read.instances import in_flight_instances, request_instances
+from hpc_sched.nova_glue.read.instances.placed_instance import (
+    CellInstances,
+    PlacedInstance,
+    in_cell,
+    other_sides,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class HostInstances:
     """The instances on each host when a request was first seen, without the request's own."""
 
-    at: Mapping[
-        tuple[str, str | None], list[placed_instance.PlacedInstance]
-    ]  # by host and nodename
+    at: Mapping[tuple[str, str | None], list[PlacedInstance]]  # by host and nodename
     reservation_id: str | None = None  # of the request's own instances
     is_move: bool = False  # the request's instance exists in a cell already
     # Uuids of the cells that did not answer; their instances are those of an earlier read.
@@ -33,33 +33,23 @@ class HostInstances:
     # Uuid to host and nodename, by Placement.
     in_flight: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
 
-    def on(self, state: host_manager.HostState) -> list[placed_instance.PlacedInstance]:
+    def on(self, state: host_manager.HostState) -> list[PlacedInstance]:
         """Return the instances on a host: with its nodename, and without any."""
         with_node = self.at.get((state.host, state.nodename), [])
         without_node = self.at.get((state.host, None))
         return with_node + without_node if without_node else with_node
 
 
-class _CellInstances(NamedTuple):
-    """The instances of one cell."""
-
-    cell_uuid: str
-    instances: list[placed_instance.PlacedInstance]  # host "" while they await one
-    migrating: list[sa.Row[Any]]
-
-
 @dataclass(frozen=True, slots=True)
 class AllInstances:
     """The instances on all hosts as one read has found them, for several requests."""
 
-    instances: Sequence[
-        placed_instance.PlacedInstance
-    ]  # on hosts; in flight, host "" and the nodename
-    cells: Mapping[str, _CellInstances]  # by uuid, those of down cells as they were read before
+    instances: Sequence[PlacedInstance]  # on hosts; in flight, host "" and the nodename
+    cells: Mapping[str, CellInstances]  # by uuid, those of down cells as they were read before
     # Instances in cells, and those that are being created, to the reservation id of their request.
     in_cells: Mapping[str, str | None]
     being_created: Mapping[str, str | None]
-    awaiting: Sequence[placed_instance.PlacedInstance]  # a host, newest first
+    awaiting: Sequence[PlacedInstance]  # a host, newest first
     looked_up: frozenset[str] = frozenset()  # those of them that Placement was asked about
     look_up_problem: str | None = None
     down_cells: frozenset[str] = frozenset()
@@ -79,7 +69,7 @@ class AllInstances:
             if uuid == own or (made_with and reservation == made_with)
         } | {own}
         host_of: dict[str, str] | None = None
-        at: dict[tuple[str, str | None], list[placed_instance.PlacedInstance]] = {}
+        at: dict[tuple[str, str | None], list[PlacedInstance]] = {}
         in_flight = {}
         for vm in self.instances:
             if vm.uuid in own_creates:
@@ -152,7 +142,7 @@ def read(
     being_created = {vm.uuid: vm.reservation_id for vm in requested}
     lost = before if answers.problems or unlisted is not None else None
     carried = _carried(lost, in_cells.keys() | being_created.keys()) if lost is not None else {}
-    there = [*vms, *placed_instance.other_sides(context, moves, problems)]
+    there = [*vms, *other_sides(context, moves, problems)]
     awaiting = [*requested, *carried.values(), *(vm for vm in there if not vm.host)]
     # The order of look-ups: the oldest have mostly failed.
     awaiting.sort(key=lambda vm: (vm.since or datetime.datetime.min, vm.uuid), reverse=True)
@@ -172,7 +162,7 @@ def read(
 def _with_coming(
     context: nova_context.RequestContext,
     made: AllInstances,
-    carried: Mapping[str, placed_instance.PlacedInstance],
+    carried: Mapping[str, PlacedInstance],
     owns: Sequence[str],
     states: Sequence[host_manager.HostState],
 ) -> AllInstances:
@@ -202,19 +192,23 @@ def _with_coming(
 
 def _answers(
     context: nova_context.RequestContext, owns: Sequence[str], problems: list[str]
-) -> tuple[list[placed_instance.PlacedInstance], databases.CellAnswers[_CellInstances], str | None]:
+) -> tuple[
+    list[PlacedInstance],
+    databases.CellAnswers[CellInstances],
+    str | None,
+]:
     """Return the instances that are being created, those in cells, and why the former are not read.
 
     Adds what could not be read to the problems.
     """
-    unlisted, requested, outage = None, list[placed_instance.PlacedInstance](), None
+    unlisted, requested, outage = None, list[PlacedInstance](), None
     try:
-        requested = _build_requests(context, owns, problems)
+        requested = request_instances.being_created(context, owns, problems)
     except databases.OUTAGES as error:
         outage, unlisted = error, databases.api_problem(error)
         problems.append(unlisted)
     try:
-        answers = databases.read_cells(context, None, lambda cell, _: [_in_cell(cell, owns)])
+        answers = databases.read_cells(context, None, lambda cell, _: [in_cell(cell, owns)])
     except databases.OUTAGES as error:
         # The first error says more than that of a source that is left alone since.
         raise outage or error from None
@@ -222,9 +216,7 @@ def _answers(
     return requested, answers, unlisted
 
 
-def _carried(
-    before: AllInstances, known: Collection[str]
-) -> dict[str, placed_instance.PlacedInstance]:
+def _carried(before: AllInstances, known: Collection[str]) -> dict[str, PlacedInstance]:
     """Return instances that awaited a host before, and may have one in a cell that is silent now.
 
     By uuid, with the nodename if Placement had one.
@@ -238,7 +230,7 @@ def _carried(
 
 
 def _to_look_up(
-    awaiting: Iterable[placed_instance.PlacedInstance],
+    awaiting: Iterable[PlacedInstance],
     being_created: Mapping[str, str | None],
     owns: Sequence[str],
 ) -> list[str]:
@@ -252,65 +244,3 @@ def _to_look_up(
         )
         chosen.update(itertools.islice(others, CONF.hpc_sched.in_flight_lookups))
     return [vm.uuid for vm in awaiting if vm.uuid in chosen]
-
-
-def _build_requests(
-    context: nova_context.RequestContext, owns: Sequence[str], problems: list[str]
-) -> list[placed_instance.PlacedInstance]:
-    """Return the instances that are being created and in no cell, those of the requests too."""
-    request, mapping = api_models.BuildRequest, api_models.InstanceMapping
-    query = (
-        sa.select(request.instance_uuid, request.instance, request.created_at)
-        .outerjoin(mapping, mapping.instance_uuid == request.instance_uuid)
-        .where(
-            mapping.cell_id.is_(None),
-            sa.or_(
-                request.instance_uuid.in_(owns),
-                request.created_at >= databases.oldest_build_request(),
-            ),
-        )
-    )
-    found = []
-    for uuid, text, since in databases.read_api(lambda: databases.api_rows(context, query)):
-        reservation = None
-        try:
-            vm = databases.object_in(text)
-            reservation = vm.get("reservation_id")
-            flavor = databases.object_fields(vm.get("flavor"))
-            there = placed_instance.with_flavor(uuid, reservation, flavor, vm.get("image_ref"))
-        except databases.UnreadableError as error:
-            if uuid not in owns:
-                problems.append(databases.unreadable(uuid, "build request", error))
-            there = placed_instance.with_flavor(uuid, reservation, {}, None)
-        found.append(there._replace(since=since))
-    return found
-
-
-def _in_cell(context: nova_context.RequestContext, owns: Sequence[str]) -> _CellInstances:
-    """Return the instances of a cell, and those that move however they are."""
-    vm = main_models.Instance
-    query = sa.select(
-        *(vm.uuid, vm.host, vm.node, vm.reservation_id, vm.instance_type_id, vm.image_ref),
-        *(vm.vcpus, vm.memory_mb, vm.root_gb, vm.ephemeral_gb, vm.vm_state, vm.task_state),
-        sa.func.coalesce(vm.updated_at, vm.created_at),
-    ).where(
-        *placed_instance.exists(),
-        sa.or_(vm.host.is_not(None), vm.uuid.in_(owns), placed_instance.may_await_host()),
-    )
-    with databases.cell_session(context) as session:
-        rows = list(databases.with_progress(session.execute(databases.in_batches(query))))
-        moving = [
-            row.uuid for row in rows if placed_instance.is_migrating(row.vm_state, row.task_state)
-        ]
-        migrating = placed_instance.read_migrating(session, moving)
-    read = databases.with_progress(rows)
-    found = [
-        placed_instance.PlacedInstance(
-            *(uuid, host or "", node, request, kind, vcpus or 0, ram or 0),
-            disk_gb=placed_instance.disk_of(image, *disks),
-            since=None if host else since,
-        )
-        for uuid, host, node, request, kind, image, vcpus, ram, *disks, state, task, since in read
-        if host or uuid in owns or placed_instance.awaits_host(state, task)
-    ]
-    return _CellInstances(context.cell_uuid, found, migrating)

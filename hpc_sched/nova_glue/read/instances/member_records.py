@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -12,6 +13,7 @@ from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 
 from hpc_sched.nova_glue.io import databases
+from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances.placed_instance import MIGRATING, awaits_host, exists
 
 
@@ -33,6 +35,58 @@ class CellMember(NamedTuple):
     building: bool  # without a host, and building or unshelving
     is_host_down: bool = False  # or disabled: Nova places nothing there
     is_leaving: bool = False  # it may have been claimed elsewhere: evacuated, or from such a host
+
+
+@dataclass
+class GroupRecords:
+    """The members of a group in Nova's databases."""
+
+    vms: Sequence[ApiMember]  # empty if the API database does not answer
+    others: list[CellMember]  # in cells, without the instance of the request
+    unread: frozenset[str]  # those in cells that do not answer, or in any if no cell is known
+    cells: frozenset[int]  # ids of those with members
+    is_move: bool
+    problems: list[str]
+    is_partial: bool  # placed members may be missing
+
+
+def of_group(
+    context: nova_context.RequestContext, request: request_spec.RequestedGroup
+) -> GroupRecords | None:
+    """Return what databases have of a group; None for an implicit group that is being created."""
+    own, group, problems = request.instance_uuid, request.group_uuid, list[str]()
+    uuids = request.member_uuids | {own}
+    known: Sequence[ApiMember] | None = None
+    try:
+        known = databases.read_api(lambda: api_members(context, group, sorted(uuids)))
+    except databases.OUTAGES as error:
+        problems.append(databases.api_problem(error))
+    vms = known or []
+    own_cell = next((vm.cell_id for vm in vms if vm.uuid == own), None)
+    cells = frozenset(vm.cell_id for vm in vms if vm.cell_id is not None)
+    if known is None:
+        answers = in_known_cells(context, sorted(uuids), None if group else own)
+        cells = frozenset(cell.id for cell in databases.known_cells)
+    elif group is not None:
+        others = [(vm.cell_id, vm.uuid) for vm in vms if vm.uuid != own]
+        by_cell = {cell: [uuid for there, uuid in others if there == cell] for cell in cells}
+        answers = cell_members(context, {c: by_cell[c] for c in cells if by_cell[c]})
+    elif own_cell is not None:
+        answers = siblings(context, own, own_cell)
+    else:
+        return None
+    found = {placed.uuid for placed in answers.rows}
+    return GroupRecords(
+        vms,
+        [placed for placed in answers.rows if placed.uuid != own],
+        frozenset(vm.uuid for vm in vms if vm.cell_id in answers.down)
+        if known is not None
+        else uuids - found,
+        cells,
+        request.is_move or own_cell is not None or own in found,
+        problems + answers.problems,
+        known is None or bool(answers.problems),
+    )
 
 
 def api_members(

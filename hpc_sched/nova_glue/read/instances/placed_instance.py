@@ -20,6 +20,8 @@ from hpc_sched.nova_glue.io import databases
 _ENDED = ("confirmed", "reverted", "error", "failed", "completed", "cancelled", "done")
 # In other states a migration record was left behind by a crash.
 MIGRATING = (*task_states.resizing_states, *task_states.rebuild_states, task_states.MIGRATING)
+# Of instances that :func:`awaits_host` may be true for.
+_AWAITING = (vm_states.BUILDING, vm_states.SHELVED_OFFLOADED)
 _SIZES = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb")
 
 
@@ -44,6 +46,14 @@ class PlacedInstance(NamedTuple):
     since: datetime.datetime | None = None  # begin of its build or migration, while in flight
 
 
+class CellInstances(NamedTuple):
+    """The instances of one cell."""
+
+    cell_uuid: str
+    instances: list[PlacedInstance]  # host "" while they await one
+    migrating: list[sa.Row[Any]]
+
+
 def with_flavor(
     uuid: str, reservation_id: str | None, flavor: databases.Fields, image: str | None
 ) -> PlacedInstance:
@@ -61,13 +71,7 @@ def disk_of(image: str | None, root_gb: int | None, ephemeral_gb: int | None) ->
 def exists() -> tuple[Any, Any]:
     """Return the conditions for instances that are not deleted."""
     # A cross-cell resize keeps a hidden twin of the instance in its other cell.
-    instance = main_models.Instance
-    return instance.deleted == 0, instance.hidden.is_not(sa.true())
-
-
-def may_await_host() -> Any:
-    """Return the condition for instances that :func:`awaits_host` may be true for."""
-    return main_models.Instance.vm_state.in_((vm_states.BUILDING, vm_states.SHELVED_OFFLOADED))
+    return main_models.Instance.deleted == 0, main_models.Instance.hidden.is_not(sa.true())
 
 
 def awaits_host(vm_state: str | None, task_state: str | None) -> bool:
@@ -78,9 +82,36 @@ def awaits_host(vm_state: str | None, task_state: str | None) -> bool:
     return vm_state == vm_states.SHELVED_OFFLOADED and task_state in unshelving
 
 
-def is_migrating(vm_state: str | None, task_state: str | None) -> bool:
-    """True if an instance migrates, or waits for its resize to be confirmed."""
-    return vm_state == vm_states.RESIZED or task_state in MIGRATING
+def in_cell(context: nova_context.RequestContext, owns: Sequence[str]) -> CellInstances:
+    """Return the instances of a cell, and those that move however they are."""
+    vm = main_models.Instance
+    query = sa.select(
+        *(vm.uuid, vm.host, vm.node, vm.reservation_id, vm.instance_type_id, vm.image_ref),
+        *(vm.vcpus, vm.memory_mb, vm.root_gb, vm.ephemeral_gb, vm.vm_state, vm.task_state),
+        sa.func.coalesce(vm.updated_at, vm.created_at),
+    ).where(
+        *exists(),
+        sa.or_(vm.host.is_not(None), vm.uuid.in_(owns), vm.vm_state.in_(_AWAITING)),
+    )
+    with databases.cell_session(context) as session:
+        rows = list(databases.with_progress(session.execute(databases.in_batches(query))))
+        moving = [
+            row.uuid
+            for row in rows
+            if row.vm_state == vm_states.RESIZED or row.task_state in MIGRATING
+        ]
+        migrating = read_migrating(session, moving)
+    read = databases.with_progress(rows)
+    found = [
+        PlacedInstance(
+            *(uuid, host or "", node, request, kind, vcpus or 0, ram or 0),
+            disk_gb=disk_of(image, *disks),
+            since=None if host else since,
+        )
+        for uuid, host, node, request, kind, image, vcpus, ram, *disks, state, task, since in read
+        if host or uuid in owns or awaits_host(state, task)
+    ]
+    return CellInstances(context.cell_uuid, found, migrating)
 
 
 def read_migrating(session: orm.Session, uuids: Collection[str]) -> list[sa.Row[Any]]:
@@ -89,8 +120,8 @@ def read_migrating(session: orm.Session, uuids: Collection[str]) -> list[sa.Row[
     Counts the migrations that the resource tracker of a Nova compute counts, whatever the state
     of the instance at their start. Earlier unfinished ones of an instance were given up.
 
-    :param uuids: instances for which :func:`is_migrating` was true; without them the query would
-        read the records of all migrations ever, as no index has their status
+    :param uuids: instances that migrate, or wait for their resize to be confirmed; without them the
+        query would read the records of all migrations ever, as no index has their status
     """
     if not uuids:
         return []

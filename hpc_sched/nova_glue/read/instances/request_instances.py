@@ -8,6 +8,7 @@ from nova import context as nova_context
 from nova.db.api import models as api_models
 
 from hpc_sched.nova_glue.io import databases
+from hpc_sched.nova_glue.read.instances import placed_instance
 
 
 def read(context: nova_context.RequestContext, first: str, count: int) -> dict[int, str]:
@@ -90,6 +91,38 @@ def is_deleted(uuid: str) -> bool:
     query = sa.select(row.queued_for_delete).where(row.instance_uuid == uuid)
     found = databases.read_api(lambda: databases.api_rows(context, query))
     return not found or bool(found[0][0])
+
+
+def being_created(
+    context: nova_context.RequestContext, owns: Sequence[str], problems: list[str]
+) -> list[placed_instance.PlacedInstance]:
+    """Return the instances that are being created and in no cell, those of the requests too."""
+    request, mapping = api_models.BuildRequest, api_models.InstanceMapping
+    query = (
+        sa.select(request.instance_uuid, request.instance, request.created_at)
+        .outerjoin(mapping, mapping.instance_uuid == request.instance_uuid)
+        .where(
+            mapping.cell_id.is_(None),
+            sa.or_(
+                request.instance_uuid.in_(owns),
+                request.created_at >= databases.oldest_build_request(),
+            ),
+        )
+    )
+    found = []
+    for uuid, text, since in databases.read_api(lambda: databases.api_rows(context, query)):
+        reservation = None
+        try:
+            vm = databases.object_in(text)
+            reservation = vm.get("reservation_id")
+            flavor = databases.object_fields(vm.get("flavor"))
+            there = placed_instance.with_flavor(uuid, reservation, flavor, vm.get("image_ref"))
+        except databases.UnreadableError as error:
+            if uuid not in owns:
+                problems.append(databases.unreadable(uuid, "build request", error))
+            there = placed_instance.with_flavor(uuid, reservation, {}, None)
+        found.append(there._replace(since=since))
+    return found
 
 
 def _key(text: str | None) -> tuple[str, int] | None:
