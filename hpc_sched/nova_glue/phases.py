@@ -13,7 +13,7 @@ from hpc_sched import clock
 from hpc_sched.core.arrays import Array
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
-from hpc_sched.nova_glue.read.room.host_rooms import CandidateOrder
+from hpc_sched.nova_glue.read.room.allocation_candidates import CandidateOrder
 from hpc_sched.nova_glue.record.request_record import RequestRecord
 
 States = list[host_manager.HostState]

@@ -28,7 +28,7 @@ from hpc_sched.nova_glue.read.instances import colocated_instances
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.read.instances.group_members import LookUp
 from hpc_sched.nova_glue.read.request_spec import RequestedGroup
-from hpc_sched.nova_glue.read.room.host_rooms import CandidateOrder
+from hpc_sched.nova_glue.read.room.allocation_candidates import CandidateOrder
 from hpc_sched.nova_glue.record import request_record
 from hpc_sched.nova_glue.record.request_record import RequestRecord
 

@@ -1,14 +1,13 @@
-"""The VMs of one request that its HostStates take, and the order of their allocation candidates."""
+"""The VMs of one request that its HostStates take."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from nova.conf import CONF
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched import clock, conf
+from hpc_sched import clock
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.room.device_fitting import DeviceFitting
@@ -18,7 +17,6 @@ from hpc_sched.nova_glue.read.room import compared_hosts, host_state_room
 from hpc_sched.nova_glue.read.room.allocation_candidates import (
     AllocationCandidates,
     Candidate,
-    ClaimedPlace,
     amounts_of,
 )
 from hpc_sched.nova_glue.read.room.nova_fitting import NovaFitting
@@ -250,40 +248,3 @@ class HostRooms(HypervisorRooms):
             free = without(free, claimed)
             found.append(claimed)
         return found
-
-
-class CandidateOrder:
-    """Puts first, on each host of a request, the candidate that its next VM shall claim."""
-
-    def __init__(self, rooms: HostRooms) -> None:
-        self._rooms = rooms
-        # The VM whose candidates are in order, and the one that weighers have seen them for.
-        self._arranged_for: str | None = None
-        self._noted_for: str | None = None
-
-    def arrange(self, instance: str | None, positions: Array, place: ClaimedPlace | None) -> None:
-        """Put the candidates of some HostStates in order; in shadow mode nothing is changed.
-
-        :param instance: uuid of the VM to place next
-        :param place: where it is claimed already
-        """
-        if conf.is_shadow(CONF):
-            return
-        candidates = self._rooms.candidates
-        if candidates.differ and self._arranged_for != instance:
-            self._arranged_for = instance
-            self._rooms.arrange(positions)
-        if place is not None and candidates.offers(place):
-            candidates.put_first(place.position, place.candidate)
-
-    def note(self, instance: str | None, positions: Array, place: ClaimedPlace | None) -> None:
-        """Note which candidate is first on each host, after the last filter.
-
-        Filters behind those of hpc_sched may have removed some. Parameters as of :meth:`arrange`.
-        """
-        if self._noted_for == instance:
-            return
-        self._noted_for = instance
-        if self._rooms.candidates.differ and self._arranged_for == instance:
-            self._rooms.candidates.note_first(positions)
-        self.arrange(instance, positions, place)
