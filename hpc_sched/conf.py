@@ -423,36 +423,32 @@ def errors(conf: cfg.ConfigOpts) -> Iterator[ValueError]:
 
 
 def number(conf: cfg.ConfigOpts, name: str) -> float:
-    """Return an option that is a number; its default if a reloaded nova.conf has an invalid value.
-
-    It is read where an error would end the request. The reload logs the fault.
-    """
-    try:
-        value = float(conf.hpc_sched[name])
-    except (TypeError, ValueError, cfg.Error):
-        value = math.nan
-    if math.isfinite(value):
-        return value
-    return float(next(opt.default for opt in OPTS if opt.dest == name))
+    """Return an option that is a number; its default if it is invalid."""
+    return float(_usable(conf, name))
 
 
 def flag(conf: cfg.ConfigOpts, name: str) -> bool:
-    """True if an option is true, or set; its default if it is invalid, as with :func:`number`."""
-    try:
-        return bool(conf.hpc_sched[name])
-    except (ValueError, cfg.Error):
-        return bool(next(opt.default for opt in OPTS if opt.dest == name))
+    """True if an option is true, or set; its default if it is invalid."""
+    return bool(_usable(conf, name))
 
 
 def processor_speeds(conf: cfg.ConfigOpts) -> dict[str, float]:
-    """Return the speeds of processor types; none if a reloaded nova.conf has an invalid entry.
+    """Return the speeds of processor types; none if an entry is invalid."""
+    return dict(_usable(conf, "processor_speeds"))
 
-    They are read where an error would end the request. The reload logs the fault.
+
+def _usable(conf: cfg.ConfigOpts, name: str) -> Any:
+    """Return the value of an option; its default if a reloaded nova.conf has an invalid one.
+
+    It is read where an error would end the request. The reload logs the fault.
     """
+    opt = next(opt for opt in OPTS if opt.dest == name)
     try:
-        return dict(conf.hpc_sched.processor_speeds)
+        value = conf.hpc_sched[name]
+        check_value(opt, value)
     except (ValueError, cfg.Error):
-        return {}
+        return opt.default
+    return value
 
 
 def check_value(opt: cfg.Opt, value: Any) -> None:

@@ -94,10 +94,12 @@ def source(conf: cfg.ConfigOpts) -> tuple[str, dict[str, Any]]:
 
 def of_other_packages() -> Iterator[cfg.Opt]:
     """Yield the options of installed drivers that are not hpc_sched's; imports all drivers."""
-    for name in topology_driver.driver_names():
-        for option in topology_driver.options_of(name).values():
-            if option not in OPTS:
-                yield option
+    yield from (
+        option
+        for name in topology_driver.driver_names()
+        for option in topology_driver.options_of(name).values()
+        if option not in OPTS
+    )
 
 
 def check_patterns(conf: cfg.ConfigOpts) -> None:

@@ -178,10 +178,9 @@ def read(
     shunned = shunned_hosts.find(states, spec)
     most = server_group_policy.most_per_host(request.max_per_host)
     rooms = HostRooms(states, request.demand, request.fitting, most_per_host=most)
-    colocation_room: Array = np.full(len(states), UNBOUNDED, dtype=np.int64)
-    if there is not None:
-        for name in request.bounded_by:
-            np.minimum(colocation_room, there.room(name, states), out=colocation_room)
+    bounds = [] if there is None else [there.room(name, states) for name in request.bounded_by]
+    unbounded = np.full(len(states), UNBOUNDED, dtype=np.int64)
+    colocation_room = np.minimum.reduce([unbounded, *bounds])
     read = (request, found, states, fabric, rooms, there, shunned, colocation_room)
     return Inputs(*read, ReadRequest(*read).group_request())
 

@@ -160,9 +160,8 @@ class ColocatedInstances:
     @property
     def unverified(self) -> str | None:
         """Reason why exclusive hosts cannot be verified, or None."""
-        if not self._is_exclusive or CONF.hpc_sched.unknown_instances == "open":
-            return None
-        return self.host_instances.in_flight_unknown
+        matters = self._is_exclusive and CONF.hpc_sched.unknown_instances != "open"
+        return self.host_instances.in_flight_unknown if matters else None
 
     @property
     def _is_exclusive(self) -> bool:
@@ -205,10 +204,9 @@ def read_hosts(
     What could not be read is among the problems; VMs that were read last remain known.
     """
     own = spec.instance_uuid
-    seconds = request_deadline.remaining_in_all()
-    if reads.last is None:
-        # Without a read since the start no VM is known. The read ends by itself.
-        seconds = request_deadline.most_for_rows()
+    # Without a read since the start no VM is known. The read ends by itself.
+    limit = request_deadline.remaining_in_all if reads.last else request_deadline.most_for_rows
+    seconds = limit()
     try:
         # The read of others, for which a request may wait first, leaves it time for its own reads.
         with request_deadline.charged(READS, CONF.hpc_sched.cell_timeout):
@@ -225,11 +223,10 @@ def read_hosts(
     known = (
         host_instances.HostInstances({}) if reads.last is None else reads.last.seen_by(own, states)
     )
-    # An instance that has a host moves; Nova's scheduler has it in its HostState.
-    is_move = known.is_move or any(own in state.instances for state in states)
     return dataclasses.replace(
         known,
-        is_move=is_move,
+        # An instance that has a host moves; Nova's scheduler has it in its HostState.
+        is_move=known.is_move or any(own in state.instances for state in states),
         down_cells=frozenset(state.cell_uuid for state in states),
         problems=(problem,),
         in_flight_unknown=problem,

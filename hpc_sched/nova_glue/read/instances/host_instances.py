@@ -175,9 +175,9 @@ def _with_coming(
     found = in_flight_instances.places_of(context, wanted, states, moving, most=len(wanted))
     # After an evacuation allocations stay on hosts that are down.
     nodes = {uuid: [node for _, node in places] for uuid, places in found.all_places.items()}
-    for uuid, vm in carried.items():
-        if uuid in found.missed and vm.nodename:
-            nodes[uuid] = [vm.nodename]
+    nodes |= {
+        uuid: [vm.nodename] for uuid, vm in carried.items() if uuid in found.missed and vm.nodename
+    }
     gone = carried.keys() - nodes.keys() - found.missed
     left = [vm for vm in made.awaiting if vm.uuid not in gone]
     coming = [vm._replace(nodename=node) for vm in left for node in nodes.get(vm.uuid, ())]

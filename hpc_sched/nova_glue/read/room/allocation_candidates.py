@@ -104,8 +104,7 @@ class AllocationCandidates:
 
     def note_first(self, positions: Array) -> None:
         """Note what is first on some hosts after filters that have removed candidates."""
-        for i in positions.tolist():
-            self._next[i] = self._states[i].allocation_candidates[:1]
+        self._next |= {i: self._states[i].allocation_candidates[:1] for i in positions.tolist()}
 
 
 class CandidateOrder:

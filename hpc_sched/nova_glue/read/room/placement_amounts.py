@@ -65,8 +65,7 @@ class PlacementAmounts:
 
     def claim(self, claimed: Amounts) -> None:
         """Subtract a claim of the request."""
-        for key, amount in claimed.items():
-            self._free[key] = self._free.get(key, 0) - amount
+        self._free |= {key: self._free.get(key, 0) - claimed[key] for key in claimed}
 
     def read_beyond_hosts(self) -> bool:
         """Read the providers of devices and shared disks; return whether any are demanded.
@@ -218,9 +217,11 @@ class PlacementAmounts:
 
     def _take_over(self, read: Mapping[str, Mapping[str, placement.Stock]]) -> None:
         """Set what is free on providers that have just been read; what the request holds is."""
-        for provider, stocks in read.items():
-            for name, stock in stocks.items():
-                self._free[provider, name] = stock.capacity - stock.used
+        self._free |= {
+            (provider, name): stock.capacity - stock.used
+            for provider, stocks in read.items()
+            for name, stock in stocks.items()
+        }
         for candidate in self.held() if read else ():
             for (provider, name), amount in amounts_of(candidate).items():
                 if provider in read:
