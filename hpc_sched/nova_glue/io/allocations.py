@@ -5,8 +5,6 @@ a transaction that was abandoned may be made at any later time. ``[placement]tim
 both.
 """
 
-from __future__ import annotations
-
 import enum
 import re
 from collections.abc import Mapping, Sequence

@@ -31,6 +31,9 @@ LOG = logging.getLogger(__name__)
 MAX_PROBLEMS = 5
 # Instance whose application is not known.
 _UNKNOWN = Application("none")
+_SOURCE = "VMs on all hosts"
+
+Asked = tuple[str, Sequence[host_manager.HostState]]  # instance of a request, its HostStates
 
 
 class ColocatedInstances:
@@ -112,11 +115,11 @@ class ColocatedInstances:
 
     def _is_closed(self, position: int) -> bool:
         """True if a host takes no new instance because of instances that are not known."""
-        if self.host_instances.is_move or CONF.hpc_sched.unknown_instances == "open":
+        setting = CONF.hpc_sched.unknown_instances
+        if self.host_instances.is_move or setting == "open":
             return False
-        if self._is_exclusive and self._is_down(self.hosts.states[position]):
-            return True
-        return CONF.hpc_sched.unknown_instances == "closed" and position in self._unknown
+        is_hidden = self._is_exclusive and self._is_down(self.hosts.states[position])
+        return is_hidden or (setting == "closed" and position in self._unknown)
 
     def count_incompatible(self, states: Sequence[host_manager.HostState]) -> int:
         """Return how many hosts run an application that the request's is kept apart from."""
@@ -179,21 +182,17 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
     requests that wait at the same time together. An earlier read and HostState substitute for
     a database that does not answer, with one WARNING.
     """
-    application, faults = request_spec.application_of(spec)
+    own, (application, faults) = spec.instance_uuid, request_spec.application_of(spec)
     found = read_hosts(spec, states)
     found = dataclasses.replace(found, is_move=found.is_move or request_spec.is_move(spec))
     shown = request_deadline.not_yet_logged(found.problems)
     if len(shown) > MAX_PROBLEMS:
         shown[MAX_PROBLEMS:] = [f"and {len(shown) - MAX_PROBLEMS} more"]
     if shown:
-        LOG.warning(
-            "Instance %s: not all VMs on the hosts are known: %s",
-            spec.instance_uuid,
-            "; ".join(shown),
-        )
-    group = request_spec.server_group_of(spec) or found.reservation_id or spec.instance_uuid
-    own = dataclasses.replace(application, group=group)
-    return ColocatedInstances(own, faults, found, states, spec.instance_uuid)
+        LOG.warning("Instance %s: not all VMs on the hosts are known: %s", own, "; ".join(shown))
+    group = request_spec.server_group_of(spec) or found.reservation_id or own
+    application = dataclasses.replace(application, group=group)
+    return ColocatedInstances(application, faults, found, states, own)
 
 
 def read_hosts(
@@ -220,9 +219,7 @@ def read_hosts(
         found, problem = None, f"{source}: {databases.reason(error)}"
     if found is not None:
         return found.seen_by(own, states)
-    known = (
-        host_instances.HostInstances({}) if reads.last is None else reads.last.seen_by(own, states)
-    )
+    known = reads.last.seen_by(own, states) if reads.last else host_instances.HostInstances({})
     return dataclasses.replace(
         known,
         # An instance that has a host moves; Nova's scheduler has it in its HostState.
@@ -231,11 +228,6 @@ def read_hosts(
         problems=(problem,),
         in_flight_unknown=problem,
     )
-
-
-Asked = tuple[str, Sequence[host_manager.HostState]]  # instance of a request, its HostStates
-
-_SOURCE = "VMs on all hosts"
 
 
 def _read_all(

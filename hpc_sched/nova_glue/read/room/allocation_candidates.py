@@ -52,11 +52,6 @@ class AllocationCandidates:
         """Return the amounts of each candidate of a host."""
         return [amounts_of(found) for found in self._states[i].allocation_candidates]
 
-    def first_amounts(self, i: int) -> Amounts:
-        """Return the amounts of a host's first candidate; empty without any."""
-        found = self._states[i].allocation_candidates
-        return amounts_of(found[0]) if found else {}
-
     def next_claims(self, i: int, number: int) -> list[Candidate]:
         """Return the candidates of the next claims on a host, as far as their order is known."""
         order = self._orders.get(i) or self._states[i].allocation_candidates[:1] * number

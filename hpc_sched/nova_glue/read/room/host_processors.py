@@ -50,11 +50,11 @@ def of(
     metadata, cpu_info = read or ({}, {})
     places += elsewhere
     in_metadata = [
-        [there.metadata.get(METADATA, "") for there in state.aggregates or ()] for state in states
+        *([there.metadata.get(METADATA, "") for there in s.aggregates or ()] for s in states),
+        *(metadata.get(host, []) for host, _ in elsewhere),
     ]
-    in_metadata += [metadata.get(host, []) for host, _ in elsewhere]
-    reported = [parse_cpu_info(state.cpu_info) for state in states]
-    reported += [parse_cpu_info(cpu_info.get(place)) for place in elsewhere]
+    texts = [*(state.cpu_info for state in states), *(cpu_info.get(place) for place in elsewhere)]
+    reported = [parse_cpu_info(text) for text in texts]
     names = types_of(in_metadata, _in_file(places, fabric), reported)
     # The metadata of aggregates would come before what the topology says.
     unknown = dict.fromkeys(elsewhere if read is None else ())

@@ -191,9 +191,9 @@ class PlacementAmounts:
         which the same is demanded, and two for each that is full and has claims of the request.
         """
         alike: defaultdict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
-        for i, state in enumerate(self._states):
+        for state in self._states:
             if state.uuid not in self.providers:
-                first = self._candidates.first_amounts(i)
+                first = amounts_of(next(iter(state.allocation_candidates), {}))
                 own = sorted((key[1], first[key]) for key in first if key[0] == state.uuid)
                 alike[tuple(own)].append(state.uuid)
         for demand, missing in sorted(alike.items()):
