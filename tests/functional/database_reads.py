@@ -12,6 +12,7 @@ from nova import context as nova_context
 from nova import objects
 
 from hpc_sched.core.sharing.cache_interference import Application
+from hpc_sched.nova_glue.claim import group_turns
 from hpc_sched.nova_glue.io import aggregates_driver, databases
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import (
@@ -185,7 +186,9 @@ def _group(group: str) -> Callable[[Cloud], Any]:
     def ask(on: Cloud) -> Any:
         vms = on.population.by_group[group]
         own = next((vm.uuid for vm in vms if _waits(on, vm)), None)
-        found = group_members.read(request_of(group, own), ())
+        found = group_members.read(
+            request_of(group, own), (), group_turns.turn_of(None).look_up_anew
+        )
         assert found.problems == ()
         queue = set(found.queue) - (set() if own else {found.queue[0]})
         return found.members, queue, found.orphans, found.cells, found.is_move

@@ -15,6 +15,7 @@ from nova.db.main import models as main_models
 
 from hpc_sched.demo import nova_cloud  # noqa: F401 - first of all Nova: it chooses threads
 from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.nova_glue.claim import group_turns
 from hpc_sched.nova_glue.read.instances import colocated_instances, group_members
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import population, population_rows, servers, states
@@ -103,7 +104,7 @@ def test_a_group_whose_read_is_cut_off_is_placed_with_what_the_scheduler_itself_
 ):
     WIDE.ask(on_server)
     with killed_before(on_server, table) as hit:
-        found = group_members.read(request_of("wide"), ())
+        found = group_members.read(request_of("wide"), (), group_turns.turn_of(None).look_up_anew)
     assert hit
     assert found.is_partial
     assert found.problems

@@ -20,6 +20,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.nova_glue.claim import group_turns
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import group_members
 from tests.functional.cloud_kinds import MOVES, TWO_BY_FOUR
@@ -363,7 +364,7 @@ def test_orphaned_build_requests_take_no_place_from_the_vms_that_are_scheduled(c
             demand={"VCPU": 1},
             hpc_specs=HPCSpecs("sync", Constraints(), "prefer", (), ()),
         )
-        read = group_members.read(request, [])
+        read = group_members.read(request, [], group_turns.turn_of(None).look_up_anew)
     finally:
         with api_db.context_manager.writer.using(context_) as session:
             for model in (api_models.BuildRequest, api_models.InstanceMapping):

@@ -59,8 +59,7 @@ class WatchedFile(Generic[Content]):
         if held.is_current(path, fingerprint(path)):
             return held.content
         # With old content at hand, do not wait for the thread that is reading.
-        has_old = held.path == path and held.content is not None
-        if not self._lock.acquire(blocking=not has_old):
+        if not self._lock.acquire(blocking=held.path != path or held.content is None):
             return held.content
         try:
             seen = fingerprint(path)

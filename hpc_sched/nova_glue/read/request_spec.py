@@ -102,8 +102,7 @@ def is_unplanned(spec: objects.RequestSpec) -> bool:
     """
     if scheduler_utils.request_is_rebuild(spec) or not configured_plugins.enabled().has_mdobp:
         return False
-    application, _ = application_of(spec)
-    return mdobp_classes.places(application.app_class, CONF.hpc_sched.mdobp_classes)
+    return mdobp_classes.places(application_of(spec)[0].app_class, CONF.hpc_sched.mdobp_classes)
 
 
 def is_move(spec: objects.RequestSpec) -> bool:

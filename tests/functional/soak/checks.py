@@ -10,6 +10,7 @@ from nova import context as nova_context
 from oslo_utils import uuidutils
 from placement import db_api as placement_db
 
+from hpc_sched.nova_glue.claim import group_turns
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import group_members, host_instances
@@ -212,7 +213,7 @@ def beliefs(life: Life) -> list[str]:
         request = request_spec.from_spec(spec, loaded_topology.current().topology.levels)
         if request is None:
             continue  # of class none: nothing is read
-        group = group_members.read(request, states)
+        group = group_members.read(request, states, group_turns.turn_of(None).look_up_anew)
         truth = Counter(vm.host or vm.place for vm in vms if not vm.is_shelved)
         believed = Counter({node: n for (_, node), n in group.members.items()})
         if believed != truth or group.problems:

@@ -59,7 +59,7 @@ class GroupMembership:
 def read(
     request: request_spec.RequestedGroup,
     states: Sequence[host_manager.HostState],
-    look_up: LookUp | None = None,
+    look_up: LookUp,
     claimed: Collection[str] = (),
 ) -> GroupMembership:
     """Return the members of a request's group, from Nova's databases and Placement.
@@ -69,7 +69,7 @@ def read(
     If the API database does not answer, the members of the RequestSpec are read from all cells.
     HostState and RequestSpec substitute for other sources, with one WARNING.
 
-    :param look_up: for the members that may be in flight; by default in Placement
+    :param look_up: for the members that may be in flight
     :param claimed: instances of the request that it has claimed itself: they await a place
     """
     context = nova_context.get_admin_context()
@@ -79,7 +79,7 @@ def read(
             # An implicit group that is being created has the VMs of its request alone.
             left = 1 if request.is_move else request.count
             return GroupMembership(Counter(), (request.instance_uuid,), left, request.is_move)
-        group = _members_in(records, context, request, states, look_up or _look_up, claimed)
+        group = _members_in(records, context, request, states, look_up, claimed)
     except Exception as error:
         if not isinstance(error, databases.OUTAGES):
             LOG.exception("Cannot read group %s", request.group_id)
@@ -219,15 +219,6 @@ def _after_moves(
         elif member.uuid not in looked_up.missed:
             followers.append(member)
     return holding, followers
-
-
-def _look_up(
-    context: nova_context.RequestContext,
-    consumers: Iterable[str],
-    states: Sequence[host_manager.HostState],
-    _changing: Collection[str],
-) -> in_flight_instances.LookupResult:
-    return in_flight_instances.places_of(context, consumers, states)
 
 
 def _may_be_in_flight(

@@ -104,7 +104,7 @@ def read() -> tuple[dict[Place, RecordedDevices], list[str]]:
     ).where(node.deleted == 0)
     context = nova_context.get_admin_context()
     answers = databases.read_cells(context, None, lambda c, _: databases.cell_rows(c, query))
-    found = {
+    return {
         (row.host, row.hypervisor_hostname): RecordedDevices(
             row.numa_topology,
             _without_empty(row.pci_stats),
@@ -112,8 +112,7 @@ def read() -> tuple[dict[Place, RecordedDevices], list[str]]:
             float(row.ram_allocation_ratio or 1.0),
         )
         for row in answers.rows
-    }
-    return found, answers.problems
+    }, answers.problems
 
 
 def _without_empty(pools: str | None) -> str | None:
