@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 from hpc_sched.core.plan.exact.effort import Effort
 from hpc_sched.core.plan.exact.group_tree import GroupTree
-from hpc_sched.core.plan.exact.leaves.convex_leaves import ConvexLeaves
+from hpc_sched.core.plan.exact.leaves.convex_leaves import ConvexLeaves, Leaf
 from hpc_sched.core.plan.exact.leaves.equal_leaves import EqualLeaves
-from hpc_sched.core.plan.exact.leaves.single_leaf import Leaf
 from hpc_sched.core.plan.exact.near_scores import Wanted
 from hpc_sched.core.plan.exact.nodes import Node, joined
-from hpc_sched.core.plan.exact.order import Greatest, ScoreWeights
-from hpc_sched.core.plan.exact.ways import Way
+from hpc_sched.core.plan.exact.order import Greatest, ScoreWeights, Way
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.topology import Topology
 

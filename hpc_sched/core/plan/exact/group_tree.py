@@ -13,8 +13,8 @@ from hpc_sched.core.plan.exact.leaves.leaf_kinds import (
     saved_by,
     saving,
 )
-from hpc_sched.core.plan.exact.nodes import Above, Node, Siblings
-from hpc_sched.core.plan.exact.order import LeafOrder, Rank, ScoreWeights
+from hpc_sched.core.plan.exact.nodes import Above, Node, Siblings, joined
+from hpc_sched.core.plan.exact.order import LeafOrder, ScoreWeights
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.switch_rooms import sums_below
 
@@ -77,10 +77,12 @@ class GroupTree:
         levels = self.problem.topology.switches
         for child in self.switches.get(switch, []):
             below = self.node(child, weights)
-            saved = self.saving(child, levels[switch].level - levels[child].level, below.most)
-            rank = Rank(self.order.digits(child, int(self.order.room[child])), 0)
+            rise = levels[switch].level - levels[child].level
+            saved = saving(int(self.members[child]), rise, below.together.most)
+            rank = self.order.rank_of([child])
             nodes.append(Above(child, below, weights.saving * saved, rank))
-        return Siblings(nodes, self.most.get(switch, self.count), weights, self.effort)
+        most = self.most.get(switch, self.count)
+        return Siblings(nodes, joined(nodes, most, weights, self.effort))
 
     def above_leaves(self) -> tuple[Array, int]:
         """Return the hops that all VMs save above each open leaf's switch, and at most anywhere.
@@ -95,10 +97,3 @@ class GroupTree:
             total += saved
             most += int(saved.max())
         return total, most
-
-    def saving(self, switch: int, rise: int, most: int) -> Array:
-        """Return the hops that 0, 1 .. ``most`` VMs save below a switch with its members.
-
-        :param rise: levels from the switch to the one above it
-        """
-        return saving(int(self.members[switch]), rise, most)

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,8 +27,7 @@ from hpc_sched.core.plan.exact.near_scores import (
     side_by_side,
     wanted_below,
 )
-from hpc_sched.core.plan.exact.order import Rank, ScoreWeights
-from hpc_sched.core.plan.exact.ways import NOTHING, Way
+from hpc_sched.core.plan.exact.order import NOTHING, Rank, ScoreWeights, Way
 from hpc_sched.core.plan.maxplus import maxplus
 
 # What a join takes, in sums of scores that are listed one by one, and sums of tables for one.
@@ -112,24 +112,12 @@ class Pair(Node):
             return NOTHING
         key = vms, score
         if key not in self._ways:
-            self._ways[key] = self._way(vms, score)
+            self.effort.check()
+            self._ways[key] = min(
+                self.left.way(here, of_left).beside(self.right.way(vms - here, score - of_left))
+                for here, of_left in self._splits(vms, score)
+            )
         return self._ways[key]
-
-    def _way(self, vms: int, score: int) -> Way:
-        self.effort.check()
-        first: Way | None = None
-        for here, here_score in self._splits(vms, score):
-            if here == 0:
-                way = self.right.way(vms, score)
-            elif here == vms:
-                way = self.left.way(vms, score)
-            else:
-                left = self.left.way(here, here_score)
-                way = left.beside(self.right.way(vms - here, score - here_score))
-            if first is None or way.is_before(first):
-                first = way
-        assert first is not None
-        return first
 
     def _splits(self, vms: int, score: int) -> Iterator[tuple[int, int]]:
         """Yield VMs on the left, and their score, for each way to split a score."""
@@ -150,37 +138,11 @@ class Pair(Node):
         return low, left[low : high + 1] + right[vms - high : vms - low + 1][::-1]
 
 
-class Siblings(Node):
+class Siblings(NamedTuple):
     """All nodes just below one switch."""
 
-    def __init__(
-        self, nodes: Sequence[Node], most: int, weights: ScoreWeights, effort: Effort
-    ) -> None:
-        """Put nodes side by side, for up to ``most`` VMs."""
-        self.nodes = nodes
-        self._joined = joined(nodes, most, weights, effort)
-
-    @property
-    def scores(self) -> Array:
-        """The best score of 0, 1, 2 .. VMs. Shape (VMs + 1,)."""
-        return self._joined.scores
-
-    @property
-    def most(self) -> int:
-        """The most VMs."""
-        return self._joined.most
-
-    def score(self, vms: int) -> int:
-        """Return the best score of a number of VMs."""
-        return self._joined.score(vms)
-
-    def near(self, wanted: Wanted) -> NearScores:
-        """Return the wanted scores."""
-        return self._joined.near(wanted)
-
-    def way(self, vms: int, score: int) -> Way:
-        """Return the first way with a score: the best one, or one that ``near`` returned."""
-        return self._joined.way(vms, score)
+    nodes: Sequence[Node]
+    together: Node
 
 
 @dataclass(frozen=True)
@@ -195,18 +157,19 @@ class Above(Node):
     @cached_property
     def scores(self) -> Array:
         """The best score of 0, 1, 2 .. VMs. Shape (VMs + 1,)."""
-        return self.below.scores + self.own
+        return self.below.together.scores + self.own
 
     def near(self, wanted: Wanted) -> NearScores:
         """Return the wanted scores."""
-        found = self.below.near(Wanted(wanted.vms, wanted.least - self.own[wanted.vms]))
+        found = self.below.together.near(Wanted(wanted.vms, wanted.least - self.own[wanted.vms]))
         return NearScores(found.vms, found.scores + self.own[found.vms])
 
     def way(self, vms: int, score: int) -> Way:
         """Return the first way with a score: the best one, or one that ``near`` returned."""
         if not vms:
             return NOTHING
-        return self.below.way(vms, score - int(self.own[vms])).beside(Way(self.rank))
+        way = self.below.together.way(vms, score - int(self.own[vms]))
+        return way.beside(Way(self.rank))
 
 
 def joined(nodes: Iterable[Node], most: int, weights: ScoreWeights, effort: Effort) -> Node:

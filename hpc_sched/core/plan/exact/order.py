@@ -1,9 +1,11 @@
-"""The order of plans of equal cost, as integers that add up."""
+"""The order of plans of equal cost, as integers that add up, and the ways that it orders."""
 
 import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -97,7 +99,44 @@ class Rank:
         return (self.digits, self.leaf_set) < (other.digits, other.leaf_set)
 
 
-NO_RANK = Rank(0, 0)
+class UsedLeaf(NamedTuple):
+    """A leaf with the new VMs that it takes."""
+
+    place: int  # in tie order
+    leaf: int  # in topology.switches
+    vms: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Way:
+    """One way to place VMs below a node."""
+
+    rank: Rank
+    parts: tuple["Way", ...] = ()  # of the nodes below
+    own: tuple[Array, ...] = ()  # the fields of its own used leaves, shape (leaves,) each
+
+    def beside(self, other: "Way") -> "Way":
+        """Return both ways together."""
+        if self is NOTHING or other is NOTHING:
+            return other if self is NOTHING else self
+        return Way(self.rank + other.rank, (self, other))
+
+    def used_leaves(self) -> Iterator[UsedLeaf]:
+        """Yield the leaves that have VMs."""
+        yield from map(UsedLeaf._make, zip(*(each.tolist() for each in self.own), strict=True))
+        for part in self.parts:
+            yield from part.used_leaves()
+
+    def __lt__(self, other: "Way") -> bool:
+        """True if this of two ways with the same score comes first in the order of plans."""
+        if self.rank != other.rank:
+            return other.rank < self.rank
+        # Both use the same leaves: the first of them takes most.
+        in_order, others_in_order = sorted(self.used_leaves()), sorted(other.used_leaves())
+        return [used.vms for used in in_order] > [used.vms for used in others_in_order]
+
+
+NOTHING = Way(Rank(0, 0))
 
 
 @dataclass(frozen=True)
@@ -120,36 +159,32 @@ class LeafOrder:
         place[in_order] = np.arange(len(leaves))
         return cls(problem, room, place, len(leaves))
 
-    def leaf_set(self, leaves: Array) -> int:
-        """Return the bits of some leaves."""
+    def way(self, leaves: Array, vms: Array, room: int, *, has_members: bool) -> Way:
+        """Return the way that places VMs in some leaves just below one switch.
+
+        :param leaves: all of them with members, or none
+        :param vms: in each of the leaves
+        :param room: of all of them
+        """
         bits = np.zeros(self.leaves, dtype=np.bool_)
         bits[self.leaves - 1 - self.place[leaves]] = True
-        return int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
+        leaf_set = int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
+        new = 0 if has_members else len(leaves)
+        digits = self._digits(int(leaves[0]), room) - new * self._digit(0)
+        return Way(Rank(digits, leaf_set), own=(self.place[leaves], leaves, vms))
 
-    def bit(self, leaf: int) -> int:
-        """Return the bit of a leaf in a set of leaves."""
-        return 1 << (self.leaves - 1 - int(self.place[leaf]))
+    def rank_of(self, switches: Iterable[int]) -> Rank:
+        """Return the rank of used switches above leaves."""
+        return Rank(sum(self._digits(switch, int(self.room[switch])) for switch in switches), 0)
 
-    def rank_of_leaf(self, leaf: int, room: int, new: int) -> Rank:
-        """Return the rank of one used leaf.
-
-        :param new: 1 if it has no members, else 0
-        """
-        return Rank(self.digits(leaf, room) - new * self.digit(0), self.bit(leaf))
-
-    def digits(self, switch: int, room: int) -> int:
+    def _digits(self, switch: int, room: int) -> int:
         """Return the digits of used switches with some capacity, all children of one switch."""
         topology = self.problem.topology
         here = topology.switches[switch]
         above = topology.depth if here.parent < 0 else topology.switches[here.parent].level - 1
         return -room * (self._digits_from[here.level] - self._digits_from[above + 1])
 
-    def digits_above(self, switch: int) -> int:
-        """Return the digits of all switches above a switch."""
-        above = itertools.islice(self.problem.topology.upwards(switch), 1, None)
-        return sum(self.digits(upper, int(self.room[upper])) for upper in above)
-
-    def digit(self, level: int) -> int:
+    def _digit(self, level: int) -> int:
         """Return the weight of a level's excess, or of the number of leaves at level 0."""
         return 1 << (self._width * (self.problem.topology.depth - level))
 
@@ -157,7 +192,7 @@ class LeafOrder:
     def _digits_from(self) -> tuple[int, ...]:
         """The sum of the weights of a level's excess and of all above, by level."""
         depth = self.problem.topology.depth
-        weights = [self.digit(level) for level in range(depth, -1, -1)]
+        weights = [self._digit(level) for level in range(depth, -1, -1)]
         return (*reversed([*itertools.accumulate(weights)]), 0)
 
     @cached_property

@@ -1,19 +1,21 @@
 """The switches that may hold a whole group, and the best plan below one of them."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.exact.group_tree import GroupTree
-from hpc_sched.core.plan.exact.leaves.single_leaf import Leaf
+from hpc_sched.core.plan.exact.leaves.convex_leaves import Leaf
+from hpc_sched.core.plan.exact.leaves.leaf_kinds import saved_by
 from hpc_sched.core.plan.exact.near_scores import Wanted
 from hpc_sched.core.plan.exact.nodes import Node, Siblings
-from hpc_sched.core.plan.exact.order import Rank, ScoreWeights
+from hpc_sched.core.plan.exact.order import Rank, ScoreWeights, Way
 from hpc_sched.core.plan.exact.trimming import trimmed
-from hpc_sched.core.plan.exact.ways import Way
 from hpc_sched.core.plan.leaf_counts import LeafCounts
 
 
@@ -44,7 +46,7 @@ def tops_of(tree: GroupTree, switches: Array) -> list[Top]:
         for leaves in classes:
             leaf = leaves.with_room(count)
             if leaf is not None and leaf.index in among:
-                saved = int(tree.saving(leaf.index, rise, count)[count])
+                saved = int(saved_by(count, int(tree.members[leaf.index]), rise))
                 tops.append(Top(leaf.index, leaf, pairs + saved))
     return tops
 
@@ -58,17 +60,23 @@ class Search:
     def __init__(self, tree: GroupTree, tops: Sequence[Top], weights: ScoreWeights) -> None:
         """Make the tables. O(bent points * VMs) for each pair of nodes, see maxplus.maxplus."""
         self.tree, self.count, self.weights = tree, tree.count, weights
-        self._nodes: list[tuple[Top, Node]] = []
-        found: list[tuple[int, Top, Node]] = []
-        for top in tops:
-            node: Node = top.leaf.node(weights) if top.leaf else tree.node(top.switch, weights)
-            if node.most < self.count:
-                # Plans that fill it were left out of the tree: others are better.
-                continue
-            self._nodes.append((top, node))
-            found.append((node.score(self.count) - weights.saving * top.less, top, node))
-        self._found = found  # plans with one score a top, or all those near the best
-        self.best = max(score for score, _, _ in found)
+        nodes = [
+            (
+                top,
+                Siblings((), top.leaf.node(weights))
+                if top.leaf
+                else tree.node(top.switch, weights),
+            )
+            for top in tops
+        ]
+        # Plans that fill the others were left out of the tree: there are better ones.
+        self._nodes = [(top, node) for top, node in nodes if node.together.most >= self.count]
+        # Plans with one score a top, or all those near the best.
+        self._found = [
+            (node.together.score(self.count) - weights.saving * top.less, top, node.together)
+            for top, node in self._nodes
+        ]
+        self.best = max(score for score, _, _ in self._found)
 
     def at(self, weights: ScoreWeights, least: int) -> "Search":
         """Return the search at another price, without leaves that no good plan uses.
@@ -78,9 +86,9 @@ class Search:
         tree, tops = self.tree, []
         for top, node in self._nodes:
             less = self.weights.saving * top.less
-            if node.score(self.count) - less >= least:
+            if node.together.score(self.count) - less >= least:
                 tops.append(top)
-                if isinstance(node, Siblings):
+                if top.leaf is None:
                     tree = trimmed(tree, top.switch, node, least + less)
         return Search(tree, tops, weights)
 
@@ -102,7 +110,7 @@ class Search:
         :raises EffortSpent: for too many sums
         """
         found: list[tuple[int, Top, Node]] = []
-        for top, node in self._nodes:
+        for top, (_, node) in self._nodes:
             less = self.weights.saving * top.less
             wanted = Wanted(np.array([self.count]), np.array([self.best - spare + less]))
             if node.score(self.count) >= wanted.least[0]:
@@ -113,21 +121,17 @@ class Search:
 
     def plan(self, score: int) -> LeafCounts:
         """Return the first plan with a score: the best one, or one that ``near`` returned last."""
-        first: tuple[Way, int] | None = None
-        for of_top, top, node in self._found:
-            if of_top == score:
-                way = node.way(self.count, score + self.weights.saving * top.less)
-                ranked = way.beside(Way(self._rank(top)))
-                if first is None or ranked.is_before(first[0]):
-                    first = ranked, top.switch
-        assert first is not None
-        counts = {used.leaf: used.vms for used in sorted(first[0].used_leaves())}
-        return LeafCounts(first[1], counts)
+        ways = [
+            (node.way(self.count, score + self.weights.saving * top.less), top)
+            for of_top, top, node in self._found
+            if of_top == score
+        ]
+        ranked = [(way.beside(Way(self._rank(top))), top.switch) for way, top in ways]
+        first, switch = min(ranked, key=itemgetter(0))
+        counts = {used.leaf: used.vms for used in sorted(first.used_leaves())}
+        return LeafCounts(switch, counts)
 
     def _rank(self, top: Top) -> Rank:
-        """Return the rank of a top and of the switches above it."""
-        order = self.tree.order
-        digits = order.digits_above(top.switch)
-        if top.leaf is None:
-            digits += order.digits(top.switch, int(order.room[top.switch]))
-        return Rank(digits, 0)
+        """Return the rank of a top and of the switches above it; a leaf has its own rank."""
+        above = self.tree.problem.topology.upwards(top.switch)
+        return self.tree.order.rank_of(itertools.islice(above, top.leaf is not None, None))

@@ -29,7 +29,7 @@ def trimmed(tree: GroupTree, switch: int, below: Siblings, least: int) -> GroupT
         """Leave out nodes; ``outside``: the most that all else scores, by VMs below the switch."""
         if len(siblings.nodes) < _FEWEST and above != switch:
             return
-        table = siblings.scores[: len(outside)]
+        table = siblings.together.scores[: len(outside)]
         vms = np.flatnonzero(table + outside[: len(table)] >= least)
         longest = max(len(node.scores) for node in siblings.nodes)
         if longest * len(vms) > _MOST:

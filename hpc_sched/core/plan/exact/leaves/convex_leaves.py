@@ -1,17 +1,52 @@
-"""Leaves below one switch that save alike, with their table in closed form."""
+"""One leaf, or leaves below one switch that save alike with their table in closed form."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.exact.leaves.single_leaf import Leaf
 from hpc_sched.core.plan.exact.near_scores import NearScores, Wanted, near_in_table
 from hpc_sched.core.plan.exact.nodes import Node
-from hpc_sched.core.plan.exact.order import LeafOrder, Rank, ScoreWeights
-from hpc_sched.core.plan.exact.ways import NOTHING, UsedLeaf, Way
+from hpc_sched.core.plan.exact.order import NOTHING, LeafOrder, ScoreWeights, Way
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf switch with room."""
+
+    index: int  # in topology.switches
+    room: int
+    has_members: bool
+    gains: Array  # hops that 0, 1, 2 .. VMs save. Shape (VMs + 1,)
+    order: LeafOrder
+
+    def with_room(self, count: int) -> "Leaf | None":
+        """Return the leaf if it has room for a number of VMs."""
+        return self if self.room >= count else None
+
+    def up_to(self, vms: int) -> "Leaf":
+        """Return the leaf for up to a number of VMs."""
+        return replace(self, gains=self.gains[: vms + 1])
+
+    def node(self, weights: ScoreWeights) -> "LeavesNode":
+        """Return the leaf as a node."""
+        return LeavesNode(self, weights)
+
+    def scores(self, weights: ScoreWeights) -> Array:
+        """Return the score of 0, 1, 2 .. VMs. Shape (VMs + 1,)."""
+        scores = weights.saving * self.gains
+        if weights.excess:
+            scores -= weights.excess * (self.room - np.arange(len(scores)))
+        if not self.has_members:
+            scores -= weights.leaf
+        scores[0] = 0
+        return scores
+
+    def way(self, count: int) -> Way:
+        """Return the one way to place a number of VMs."""
+        leaf, vms = np.array([[self.index], [count]])
+        return self.order.way(leaf, vms, self.room, has_members=self.has_members)
 
 
 @dataclass(frozen=True)
@@ -29,11 +64,6 @@ class ConvexLeaves:
     order: LeafOrder
     most: int  # VMs
 
-    @property
-    def largest(self) -> int:
-        """The most VMs that the class takes, up to ``most``."""
-        return min(int(self.rooms.sum()), self.most)
-
     def with_room(self, count: int) -> Leaf | None:
         """Return the first of the smallest leaves with room for a number of VMs, or None."""
         if self.rooms[0] < count:
@@ -47,9 +77,9 @@ class ConvexLeaves:
         """Return the leaves for up to a number of VMs."""
         return replace(self, most=vms)
 
-    def node(self, weights: ScoreWeights) -> "ConvexNode":
+    def node(self, weights: ScoreWeights) -> "LeavesNode":
         """Return the leaves as a node."""
-        return ConvexNode(self, weights)
+        return LeavesNode(self, weights)
 
     def scores(self, weights: ScoreWeights) -> Array:
         """Return the best score of 0, 1, 2 .. VMs. Shape (VMs + 1,)."""
@@ -62,21 +92,14 @@ class ConvexLeaves:
             scores -= np.where(rest > 0, weights.excess * (self.rooms[last] - rest), 0)
         return scores
 
-    def used(self, count: int) -> int:
-        """Return the leaves without members that the best way to place VMs uses."""
-        full, rest, _ = self._split
-        return 0 if self.has_members else int(full[count]) + int(rest[count] > 0)
-
     def way(self, count: int) -> Way:
         """Return the best way to place a number of VMs."""
         full, rest, last = (int(numbers[count]) for numbers in self._split)
-        room, leaf_set = int(self._ends[full]), self.order.leaf_set(self.leaves[:full])
-        if rest:
-            room += int(self.rooms[last])
-            leaf_set += self.order.bit(int(self.leaves[last]))
-        digits = self.order.digits(int(self.leaves[0]), room)
-        rank = Rank(digits - self.used(count) * self.order.digit(0), leaf_set)
-        return Way(rank, (FilledLeaves(self, full, rest, last),))
+        used = np.append(np.arange(full), last)[: full + (rest > 0)]
+        rooms = self.rooms[used]
+        vms = np.append(rooms[:full], rest)[: len(used)]
+        room = int(rooms.sum())
+        return self.order.way(self.leaves[used], vms, room, has_members=self.has_members)
 
     @cached_property
     def _ends(self) -> Array:
@@ -95,7 +118,7 @@ class ConvexLeaves:
 
         The last is the first of the smallest leaves that are not full and have room for the rest.
         """
-        vms = np.arange(self.largest + 1)
+        vms = np.arange(min(int(self.rooms.sum()), self.most) + 1)
         if self.rooms[0] == self.rooms[-1]:
             full, rest = np.divmod(vms, self.rooms[0])
             return full, rest, np.minimum(full, len(self.rooms) - 1)
@@ -106,29 +129,11 @@ class ConvexLeaves:
         return full, rest, np.minimum(np.maximum(alike, full), len(self.rooms) - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class FilledLeaves:
-    """The first leaves of a class, full, and the rest of the VMs in one more."""
-
-    leaves: ConvexLeaves
-    full: int
-    rest: int
-    last: int  # index of the leaf with the rest
-
-    def used_leaves(self) -> Iterator[UsedLeaf]:
-        """Yield the leaves that have VMs."""
-        part = self.leaves
-        for i in [*range(self.full), *([self.last] if self.rest else [])]:
-            leaf = int(part.leaves[i])
-            vms = int(part.rooms[i]) if i < self.full else self.rest
-            yield UsedLeaf(int(part.order.place[leaf]), leaf, vms)
-
-
 @dataclass(frozen=True)
-class ConvexNode(Node):
-    """Convex leaves with their table."""
+class LeavesNode(Node):
+    """One leaf, or convex leaves, with the table."""
 
-    leaves: ConvexLeaves
+    leaves: Leaf | ConvexLeaves
     weights: ScoreWeights
 
     @cached_property

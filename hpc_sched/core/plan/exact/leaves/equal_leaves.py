@@ -1,17 +1,15 @@
 """Equal leaves below one switch, as a node of the knapsack."""
 
-import functools
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.exact.leaves.single_leaf import Leaf
+from hpc_sched.core.plan.exact.leaves.convex_leaves import Leaf
 from hpc_sched.core.plan.exact.near_scores import NearScores, Wanted
 from hpc_sched.core.plan.exact.nodes import Node
-from hpc_sched.core.plan.exact.order import Rank, ScoreWeights
-from hpc_sched.core.plan.exact.ways import NOTHING, UsedLeaf, Way
+from hpc_sched.core.plan.exact.order import NOTHING, ScoreWeights, Way
 from hpc_sched.core.plan.maxplus import LOWEST, bent, maxplus
 
 
@@ -110,13 +108,12 @@ class EqualNode(Node):
         """Return the first way with a score: the best one, or one that ``near`` returned."""
         if not vms:
             return NOTHING
-        ways = [
+        # Several numbers of members' leaves may be as good.
+        return min(
             self._way(used, vms)
             for used in range(1, min(vms + 1, len(self.leaves.saved)))
             if vms - used < len(self.leaves.saved[used]) and self._row(used)[vms - used] == score
-        ]
-        # Several numbers of members' leaves may be as good.
-        return functools.reduce(lambda one, two: two if two.is_before(one) else one, ways)
+        )
 
     def _row(self, used: int) -> Array:
         """Return the scores of ways that use a number of leaves, from as many VMs on."""
@@ -127,11 +124,7 @@ class EqualNode(Node):
         return row if part.first.has_members else row - weights.leaf * used
 
     def _way(self, used: int, count: int) -> Way:
-        part, order = self.leaves, self.leaves.first.order
-        taken = part.leaves[:used]
-        leaves = 0 if part.first.has_members else used
-        digits = order.digits(int(taken[0]), part.first.room * used) - leaves * order.digit(0)
-        numbers = zip(taken.tolist(), part.numbers(used, count), strict=True)
-        rank = Rank(digits, order.leaf_set(taken))
-        named = (UsedLeaf(int(order.place[leaf]), leaf, vms) for leaf, vms in numbers)
-        return Way(rank, tuple(named))
+        part, first = self.leaves, self.leaves.first
+        vms = np.array(part.numbers(used, count))
+        room = used * first.room
+        return first.order.way(part.leaves[:used], vms, room, has_members=first.has_members)

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask
-from hpc_sched.core.plan.exact.leaves.convex_leaves import ConvexLeaves
+from hpc_sched.core.plan.exact.leaves.convex_leaves import ConvexLeaves, Leaf
 from hpc_sched.core.plan.exact.leaves.equal_leaves import EqualLeaves, saved_by_leaves
-from hpc_sched.core.plan.exact.leaves.single_leaf import Leaf
 from hpc_sched.core.plan.exact.order import LeafOrder
 from hpc_sched.core.plan.leaf_hosts import leaf_gains, leaf_hosts
 from hpc_sched.core.plan.problem import Problem
