@@ -9,46 +9,16 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from concurrent import futures
-from typing import Any, Protocol
-
-
-class Clock(Protocol):
-    """What reads the time, and what ends a wait after some seconds of it."""
-
-    def monotonic(self) -> float:
-        """Return seconds that never go back, from any moment on."""
-
-    def unix_time(self) -> float:
-        """Return the seconds since 1970, as other processes know them."""
-
-    def process_time(self) -> float:
-        """Return the seconds for which this process has used a processor."""
-
-    def sleep(self, seconds: float) -> None:
-        """Wait for some seconds; 0 lets other threads run."""
-
-    def wait_for_futures(self, awaited: Collection[futures.Future[Any]], seconds: float) -> None:
-        """Wait until all are done, for some seconds at the most."""
-
-    def wait_for_event(self, event: threading.Event, seconds: float | None) -> bool:
-        """Wait for an event; return whether it is set. None: without an end."""
-
-    def wait_for_condition(
-        self, condition: threading.Condition, predicate: Callable[[], bool], seconds: float
-    ) -> bool:
-        """Wait until a predicate holds, with the condition's lock held; return whether it does."""
-
-    def acquire(self, lock: threading.Lock, seconds: float) -> bool:
-        """Acquire a lock; return whether it was acquired within some seconds."""
+from typing import Any
 
 
 class SystemClock:
-    """The time of the system."""
+    """What reads the time of the system, and what ends a wait after some seconds of it."""
 
     # Built-in functions as they are: the planner reads the time millions of times.
-    monotonic = staticmethod(time.monotonic)
-    unix_time = staticmethod(time.time)
-    process_time = staticmethod(time.process_time)
+    monotonic = staticmethod(time.monotonic)  # seconds that never go back, from any moment on
+    unix_time = staticmethod(time.time)  # seconds since 1970, as other processes know them
+    process_time = staticmethod(time.process_time)  # in which this process used a processor, in s
 
     def sleep(self, seconds: float) -> None:
         """Wait for some seconds; 0 lets other threads run."""
@@ -73,4 +43,4 @@ class SystemClock:
         return lock.acquire(timeout=max(0.0, seconds))
 
 
-current: Clock = SystemClock()
+current = SystemClock()

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hpc_sched import clock
-from hpc_sched.clock import Clock, SystemClock
+from hpc_sched.clock import SystemClock
 
 Answer = TypeVar("Answer")
 
@@ -50,7 +50,7 @@ class _Wait:
     began: float = field(default_factory=time.monotonic)  # real seconds
 
 
-class TurnedClock:
+class TurnedClock(SystemClock):
     """A clock of which the time passes while all threads that take part wait by it."""
 
     def __init__(self, hangs: Callable[[threading.Thread], bool] = lambda _thread: False) -> None:
@@ -70,15 +70,15 @@ class TurnedClock:
         self._fault = ""
         self._is_over = False
 
-    def monotonic(self) -> float:
+    def monotonic(self) -> float:  # type: ignore[override]
         """Return the seconds of this clock."""
         return self._now
 
-    def unix_time(self) -> float:
+    def unix_time(self) -> float:  # type: ignore[override]
         """Return the same seconds, since 1970."""
         return _UNIX_START + self._now
 
-    def process_time(self) -> float:
+    def process_time(self) -> float:  # type: ignore[override]
         """Return the seconds in which the processors were busy."""
         return self._used
 
@@ -295,7 +295,7 @@ class SteppedClock(SystemClock):
 
 
 @contextmanager
-def installed(replacement: Clock) -> Iterator[None]:
+def installed(replacement: SystemClock) -> Iterator[None]:
     """Let this process use another clock in this block."""
     before = clock.current
     clock.current = replacement

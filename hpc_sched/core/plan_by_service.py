@@ -10,8 +10,7 @@ from functools import partial
 from heapq import heappop, heappush
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.constraints import Bounds, level_of, server_group_policy
-from hpc_sched.core.constraints.bounds import UNBOUND
+from hpc_sched.core.constraints import UNBOUND, Bounds, level_of, server_group_policy
 from hpc_sched.core.constraints.server_group_policy import HardPolicy
 from hpc_sched.core.placement_input import PlacementInput
 from hpc_sched.core.plan.planner import attempts, solve

@@ -11,8 +11,7 @@ from hpc_sched.clock import SystemClock
 from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.plan import planner
 from hpc_sched.core.plan.exact.bound.leaf_bound import LeafBound
-from hpc_sched.core.plan.leaf_counts import LeafCounts
-from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.plan.time_limit import TimeLimit
 from tests.turned_clock import installed

@@ -12,9 +12,8 @@ from hpc_sched.core.constraints.server_group_policy import hard_policy, keeps
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan import planner
 from hpc_sched.core.plan.best_fit import best_fit
-from hpc_sched.core.plan.leaf_counts import LeafCounts
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
-from hpc_sched.core.plan.problem import Problem, tie_order
+from hpc_sched.core.plan.problem import LeafCounts, Problem, tie_order
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit, TimeLimitPassed

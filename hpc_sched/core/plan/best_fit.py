@@ -6,10 +6,8 @@ It keeps the bounds and the members' switch whenever any plan does.
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.constraints import Bounds
-from hpc_sched.core.constraints.bounds import UNBOUND
-from hpc_sched.core.plan.leaf_counts import LeafCounts
-from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.constraints import UNBOUND, Bounds
+from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.switch_rooms import (
     largest_branch_first,
     leaf_sums,

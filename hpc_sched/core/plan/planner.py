@@ -15,14 +15,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from hpc_sched.core.constraints import Bounds, level_of
-from hpc_sched.core.constraints.bounds import UNBOUND
+from hpc_sched.core.constraints import UNBOUND, Bounds, level_of
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan import leaf_hosts
 from hpc_sched.core.plan.best_fit import best_fit
-from hpc_sched.core.plan.exact import exact_leaf_counts
-from hpc_sched.core.plan.leaf_counts import LeafCounts
-from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.exact.best_counts import exact_leaf_counts
+from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.rejection import largest_gang, rejected
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import largest_branch_first, switches_with_room

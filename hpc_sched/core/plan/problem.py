@@ -1,4 +1,4 @@
-"""The problem that the algorithms solve: a group of VMs and the room on hosts."""
+"""The problem that the algorithms solve, a group of VMs and the room on hosts; VMs per leaf."""
 
 import hashlib
 from collections.abc import Mapping
@@ -66,6 +66,15 @@ class Problem:
     def bounded(self, most: int) -> "Problem":
         """Return the problem with at most ``most`` VMs of the group, members included, a host."""
         return replace(self, capacity=np.minimum(self.capacity, np.maximum(most - self.members, 0)))
+
+
+@dataclass(frozen=True, slots=True)
+class LeafCounts:
+    """New VMs per leaf, all below one switch. Indices in ``topology.switches``."""
+
+    top: int  # the switch of the required level, or root
+    counts: Mapping[int, int]  # leaf to VMs
+    is_proven: bool = True  # whether no other counts are better
 
 
 def host_counts(topology: Topology, counts: Mapping[str, int]) -> Array:

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.constraints import Bounds, level_of
-from hpc_sched.core.constraints.bounds import UNBOUND
+from hpc_sched.core.constraints import UNBOUND, Bounds, level_of
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Gang, Rejection
 from hpc_sched.core.plan.switch_rooms import rooms_below

@@ -3,8 +3,7 @@
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask
-from hpc_sched.core.constraints import Bounds
-from hpc_sched.core.constraints.bounds import UNBOUND
+from hpc_sched.core.constraints import UNBOUND, Bounds
 from hpc_sched.core.plan.problem import Problem
 
 

@@ -16,7 +16,7 @@ from hpc_sched.core.plan.exact.near_scores import Wanted
 from hpc_sched.core.plan.exact.nodes import Node, Siblings
 from hpc_sched.core.plan.exact.order import Rank, ScoreWeights, Way
 from hpc_sched.core.plan.exact.trimming import trimmed
-from hpc_sched.core.plan.leaf_counts import LeafCounts
+from hpc_sched.core.plan.problem import LeafCounts
 
 
 @dataclass(frozen=True, slots=True)

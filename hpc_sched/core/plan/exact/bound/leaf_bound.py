@@ -15,7 +15,7 @@ from hpc_sched.core.plan.exact.bound.price_bracket import Point, PriceBracket
 from hpc_sched.core.plan.exact.effort import Effort, EffortSpent
 from hpc_sched.core.plan.exact.order import Greatest, ScoreWeights
 from hpc_sched.core.plan.exact.search import Search
-from hpc_sched.core.plan.leaf_counts import LeafCounts
+from hpc_sched.core.plan.problem import LeafCounts
 from hpc_sched.core.plan.time_limit import TimeLimitPassed
 
 # Sums of scores that may be made in all, and to list plans at least.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hpc_sched.core.plan.exact.search import Search
-from hpc_sched.core.plan.leaf_counts import LeafCounts
+from hpc_sched.core.plan.problem import LeafCounts
 
 
 @dataclass(frozen=True, slots=True)
