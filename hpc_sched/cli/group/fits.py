@@ -32,7 +32,7 @@ DOES_NOT_FIT = 3
 
 # Constraints with a number that an operator may vary; --level is hpc:require.
 COUNTED = tuple(one for one in CONSTRAINTS if one.fits_help)
-POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
+SERVER_GROUP_POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
 
 def _property(text: str) -> tuple[str, str]:
@@ -105,7 +105,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         number("--count", "number of VMs"),
         argument("--level", "all under one switch of this level (hpc:require)", metavar="LEVEL"),
         *(number(one.option(), one.fits_help, from_one_to(one.spec.most or 1)) for one in COUNTED),
-        argument("--policy", "policy of their server group", choices=POLICIES),
+        argument("--policy", "policy of their server group", choices=SERVER_GROUP_POLICIES),
         number(
             "--max-per-host", "with --policy anti-affinity: rule max_server_per_host (default: 1)"
         ),

@@ -21,7 +21,7 @@ from hpc_sched.core.plan.time_limit import TimeLimit
 from hpc_sched.core.processor_choice import ProcessorChoice, choose_processor
 from hpc_sched.topology import plurals
 
-POLICIES = ("affinity", "anti-affinity", "soft-anti-affinity")
+SERVER_GROUP_POLICIES = ("affinity", "anti-affinity", "soft-anti-affinity")
 EVERYTHING = "all of these"
 HPC = "hpc:"
 NO_TIME = "the time for planning is over"
@@ -98,7 +98,7 @@ def _without_wishes(
         yield Alternative(
             f"{HPC}homogeneous={request.homogeneous}", replace(request, processors=None)
         )
-    if request.server_group_policy in POLICIES:
+    if request.server_group_policy in SERVER_GROUP_POLICIES:
         free = replace(
             request, server_group_policy=None, hard_policy=None, pack_hosts=not rebuilt.by_mdobp
         )

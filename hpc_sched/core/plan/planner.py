@@ -44,6 +44,9 @@ def plan(
     leaves included; then the least excess capacity of the leaves that take VMs, then of the
     switches above them on the next level, and so on up; then the group's tie order.
 
+    nova-scheduler does not call it, but :func:`solve_sizes`: this is the public signature for other
+    programs, which docs/support.rst promises.
+
     :param capacity: host to the number of VMs that it still takes
     :param members: host to the number of the group's VMs on it
     :param require: the level of which one switch must hold the whole group, members included
@@ -107,6 +110,9 @@ def solve(
     the best plan within a number of leaves could not be proven in a fixed number of steps. It keeps
     the bounds, and a Rejection is always proven.
 
+    :param bounds: what this plan keeps, and all that it keeps: ``problem.constraints.bounds`` are
+        those that the group states, of which :func:`attempts` makes these, with a preferred level
+        as a required one. UNBOUND plans without any constraint
     :raises ValueError: as :func:`plan` does
     """
     level = level_of(problem.topology, bounds.level)
