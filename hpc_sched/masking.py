@@ -2,11 +2,12 @@
 
 import re
 
-# The credentials in the URL of a database or a message queue, misspelt URLs included. Greedy,
-# because a password may hold the marks that should end it.
-_CREDENTIALS = re.compile(r"//\S*@")
-# oslo.config quotes the line that it cannot read, and what follows a $ in a value.
-_QUOTED = (
+# What is masked, behind the part that stays.
+_SECRETS = (
+    # The credentials in the URL of a database or a message queue, misspelt URLs included. Greedy,
+    # because a password may hold the marks that should end it.
+    re.compile(r"(//)\S*(?=@)"),
+    # oslo.config quotes the line that it cannot read, and what follows a $ in a value.
     re.compile(r"(in assignment: ).*", re.DOTALL),
     re.compile(r"(no such option )\S+"),
 )
@@ -14,9 +15,8 @@ _QUOTED = (
 
 def masked(text: str) -> str:
     """Return an error text with ``***`` in place of credentials and quoted values."""
-    text = _CREDENTIALS.sub("//***@", text)
-    for quoted in _QUOTED:
-        text = quoted.sub(r"\1***", text)
+    for secret in _SECRETS:
+        text = secret.sub(r"\1***", text)
     return text
 
 

@@ -43,16 +43,16 @@ class TableRow:
         """Return the text in a column, or raise InterferenceError."""
         text = self.cells[column]
         if not is_valid(text):
-            raise self.error(f"column {column + 1}: expected {expected}, {_found(text)}")
+            found = f"{text[:60]!r}" if text else "nothing"
+            raise self.error(f"column {column + 1}: expected {expected}, found {found}")
         return text
 
     def number(self, column: int, expected: str, most: float) -> float:
         """Return the number in a column, above 0, at most ``most``, or raise InterferenceError."""
-        text = self.cells[column]
-        number = decimals.number_in(text)
-        if number is None or not 0 < number <= most:
-            raise self.error(f"column {column + 1}: expected {expected}, {_found(text)}")
-        return number
+        text = self.text(
+            column, expected, lambda found: 0 < (decimals.number_in(found) or 0) <= most
+        )
+        return float(text)
 
 
 def csv_rows(text: str, file: str, number_columns: Sequence[int]) -> list[TableRow]:
@@ -117,7 +117,3 @@ def _is_header(row: TableRow, number_columns: Sequence[int]) -> bool:
         and row.cells[0].casefold().startswith("app")
         and all(cell[:1].isalpha() and cell.casefold() not in _FLOATS for cell in cells)
     )
-
-
-def _found(text: str) -> str:
-    return f"found {text[:60]!r}" if text else "found nothing"

@@ -19,8 +19,13 @@ POLICIES = PACKAGE / "sim" / "policies"
 DECIDING = {
     "plan.planner": {"attempts", "plan", "solve", "solve_most", "solve_sizes"},
     "plan.rejection": {"largest_gang", "rejected"},
-    "plan.ranking": {"plan_order", "spare_order", "added_hops"},
-    "plan.pruning": {"hosts_with_spares", "permitted_hosts"},
+    "plan.ranking": {
+        "plan_order",
+        "spare_order",
+        "added_hops",
+        "hosts_with_spares",
+        "permitted_hosts",
+    },
     "plan.problem": {"Problem"},
     "plan_by_service": {"plan_by_service"},
     "constraints.server_group_policy": {

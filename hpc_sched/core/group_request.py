@@ -14,8 +14,7 @@ from hpc_sched.core.constraints.max_leaves import MaxLeaves
 from hpc_sched.core.placement_input import PlacementInput
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
 from hpc_sched.core.plan.problem import Problem, host_counts
-from hpc_sched.core.plan.pruning import permitted_hosts
-from hpc_sched.core.plan.ranking import plan_order, planned_counts, spare_order
+from hpc_sched.core.plan.ranking import permitted_hosts, plan_order, planned_counts, spare_order
 from hpc_sched.core.plan.rejection import broken_by, conflict_of, largest_gang
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit

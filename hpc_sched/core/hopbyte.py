@@ -69,14 +69,11 @@ def hop_bytes_of_counts(*, topology: Topology, counts: Mapping[str, int]) -> flo
         cost -= math.comb(count, 2)
         for switch in fabric.upwards(int(fabric.leaf_index[fabric.index_of(host)])):
             below[switch] += count
-    for index, count in below.items():
-        switch_ = fabric.switches[index]
-        if switch_.parent < 0:
-            cost += (2 * switch_.level - 1) * math.comb(count, 2)
-        else:
-            rise = fabric.switches[switch_.parent].level - switch_.level
-            cost -= 2 * rise * math.comb(count, 2)
-    roots = [index for index in below if fabric.switches[index].parent < 0]
+    for switch, count in below.items():
+        level, above = fabric.switches[switch].level, fabric.switches[switch].parent
+        hops = 2 * level - 1 if above < 0 else 2 * (level - fabric.switches[above].level)
+        cost += hops * math.comb(count, 2)
+    roots = [switch for switch in below if fabric.switches[switch].parent < 0]
     return math.inf if len(roots) > 1 else cost
 
 

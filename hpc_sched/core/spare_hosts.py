@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.plan.pruning import hosts_with_spares
+from hpc_sched.core.plan.ranking import hosts_with_spares
 from hpc_sched.core.plan.result import Plan
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.plan.planner import solve_sizes
 from hpc_sched.core.plan.problem import Problem
-from hpc_sched.core.plan.pruning import Mask, hosts_with_spares, permitted_hosts
-from hpc_sched.core.plan.ranking import spare_order
+from hpc_sched.core.plan.ranking import Mask, hosts_with_spares, permitted_hosts, spare_order
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.topology import Topology
 from tests.unit import fabrics

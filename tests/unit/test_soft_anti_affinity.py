@@ -18,7 +18,7 @@ import pytest
 
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.plan.pruning import hosts_with_spares
+from hpc_sched.core.plan.ranking import hosts_with_spares
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.topology import Topology
 from tests.unit import small_cases

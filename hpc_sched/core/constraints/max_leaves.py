@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from hpc_sched.core.constraints.bounds import Bounds
-from hpc_sched.core.constraints.constraint import NumberConstraint, Value
+from hpc_sched.core.constraints.constraint import Bounds, NumberConstraint, Value
 from hpc_sched.core.constraints.extra_spec import WHOLE_NUMBER, ExtraSpec, number_up_to
 
 # More leaf switches than any fabric has. Larger numbers do not take longer.

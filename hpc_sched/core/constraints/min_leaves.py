@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hpc_sched.core.constraints.bounds import Bounds
-from hpc_sched.core.constraints.constraint import NumberConstraint, Value
+from hpc_sched.core.constraints.constraint import Bounds, NumberConstraint, Value
 from hpc_sched.core.constraints.extra_spec import WHOLE_NUMBER, ExtraSpec, number_up_to
 from hpc_sched.core.constraints.group_size import GroupSize
 from hpc_sched.core.constraints.max_leaves import MOST, MaxLeaves

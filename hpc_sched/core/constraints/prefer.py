@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from hpc_sched.core.constraints.bounds import Bounds
-from hpc_sched.core.constraints.constraint import LevelConstraint, Value
+from hpc_sched.core.constraints.constraint import Bounds, LevelConstraint, Value
 from hpc_sched.core.constraints.extra_spec import LEVEL, LEVEL_EXPECTED, ExtraSpec
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hpc_sched.core.constraints.bounds import Bounds
-from hpc_sched.core.constraints.constraint import LevelConstraint, Value
+from hpc_sched.core.constraints.constraint import Bounds, LevelConstraint, Value
 from hpc_sched.core.constraints.extra_spec import LEVEL, LEVEL_EXPECTED, ExtraSpec
 
 

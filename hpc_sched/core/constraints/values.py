@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from hpc_sched.core.constraints.bounds import Bounds
-from hpc_sched.core.constraints.constraint import Constraint, Value
+from hpc_sched.core.constraints.constraint import Bounds, Constraint, Value
 from hpc_sched.core.constraints.group_size import GroupSize
 from hpc_sched.core.constraints.homogeneous import Homogeneous
 from hpc_sched.core.constraints.max_leaves import MaxLeaves

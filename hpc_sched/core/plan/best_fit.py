@@ -60,14 +60,8 @@ def filled(problem: Problem, leaves: Array, count: int, given: Array | None = No
     :param given: VMs that leaves take besides. Shape (switches,)
     """
     room = leaf_sums(problem, problem.capacity) - (0 if given is None else given)
-    is_filled = np.zeros(len(room), dtype=np.bool_)
-    is_filled[leaves] = True
-    _, hosts = np.unique(problem.topology.leaf_index, return_index=True)
-    hosts = hosts[is_filled[problem.topology.leaf_index[hosts]]]
-    # The room of a leaf counts once, on its first host.
-    per_host = np.zeros_like(problem.capacity)
-    per_host[hosts] = room[problem.topology.leaf_index[hosts]]
-    in_order = problem.topology.leaf_index[hosts[largest_branch_first(problem, hosts, per_host)]]
+    leaves = np.unique(leaves)
+    in_order = largest_branch_first(problem, leaves, room[leaves])
     before = np.cumsum(room[in_order]) - room[in_order]
     takes = np.zeros_like(room)
     takes[in_order] = np.clip(count - before, 0, room[in_order])

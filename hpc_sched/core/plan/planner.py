@@ -156,12 +156,6 @@ def _slot_order(problem: Problem, counts: Mapping[int, int]) -> list[int]:
     """Return the leaves so that the first slots, however many are used, are near each other."""
     if len(counts) <= 1:
         return list(counts)
-    topology = problem.topology
-    everyone = problem.members.copy()
-    inside = np.isin(topology.leaf_index, list(counts))
-    leaf_at, first = np.unique(topology.leaf_index[inside], return_index=True)
-    hosts = np.flatnonzero(inside)[first]
-    # The VMs of a leaf count once, on its first host.
-    everyone[hosts] += np.array([counts[leaf] for leaf in leaf_at.tolist()])
-    in_order: list[int] = leaf_at[largest_branch_first(problem, hosts, everyone)].tolist()
+    leaves, vms = np.array(sorted(counts.items())).T
+    in_order: list[int] = largest_branch_first(problem, leaves, vms, problem.members).tolist()
     return in_order

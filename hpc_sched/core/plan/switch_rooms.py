@@ -24,19 +24,28 @@ def sums_below(problem: Problem, per_host: Array) -> Array:
     return total
 
 
-def largest_branch_first(problem: Problem, hosts: Array, per_host: Array) -> Array:
-    """Return the order of hosts in which those below the largest branch come first on each level.
+def largest_branch_first(
+    problem: Problem, leaves: Array, sizes: Array, per_host: Array | None = None
+) -> Array:
+    """Return leaves in the order in which those below the largest branch come first on each level.
 
-    Equal branches: in tie order. Indices into ``hosts``.
+    Equal branches: in tie order. O(hosts * depth).
 
-    :param per_host: what adds up to the size of a branch; shape (topology.hosts,)
+    :param leaves: as indices in ``topology.switches``, sorted
+    :param sizes: what each of them adds to the size of a branch
+    :param per_host: what hosts add to it, shape (hosts,); by default nothing
     """
     topology = problem.topology
+    inside = np.flatnonzero(np.isin(topology.leaf_index, leaves))
+    # What a leaf adds counts once, on its first host.
+    hosts = inside[np.unique(topology.leaf_index[inside], return_index=True)[1]]
+    total = np.zeros_like(problem.members) if per_host is None else per_host.copy()
+    total[hosts] += sizes
     keys = []
     for group in topology.groups[::-1]:
-        size = np.bincount(group, weights=per_host, minlength=len(topology.switches))
+        size = np.bincount(group, weights=total, minlength=len(topology.switches))
         keys += [-size[group[hosts]], problem.tie[group[hosts]]]
-    return np.lexsort(keys[::-1])
+    return leaves[np.lexsort(keys[::-1])]
 
 
 def place_in_run(switches: Array) -> Array:

@@ -13,7 +13,7 @@ from hpc_sched.core.plan.exact.bound.leaf_bound import LeafBound
 from hpc_sched.core.plan.exact.effort import Effort
 from hpc_sched.core.plan.exact.group_tree import GroupTree
 from hpc_sched.core.plan.exact.order import Greatest, ScoreWeights
-from hpc_sched.core.plan.exact.search import Search, tops_of
+from hpc_sched.core.plan.exact.search import Point, Search, tops_of
 from hpc_sched.core.plan.exact.trimming import with_shares
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.switch_rooms import switches_with_room
@@ -66,7 +66,7 @@ def exact_leaf_counts(
 
     has_both = most is not None and least > 0
     free = searched(problem, switches, greatest.weights(keeps_all=has_both))
-    used = free.leaves(free.best)
+    used = Point.best_of(free).leaves
     if least <= used and (most is None or used <= most):
         return free.plan(free.best)
     start = best_fit(problem, count, level, bounds)

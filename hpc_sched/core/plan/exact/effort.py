@@ -32,10 +32,6 @@ class Effort:
         finally:
             self._most = math.inf
 
-    def check(self) -> None:
-        """Raise TimeLimitPassed if no time is left."""
-        self.limit.check()
-
     def spend(self, sums: int) -> None:
         """Count sums that are made.
 

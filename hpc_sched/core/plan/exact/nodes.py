@@ -82,7 +82,7 @@ class Pair(Node):
         """The best score of 0, 1, 2 .. VMs. Shape (VMs + 1,)."""
         length = self.most + 1
         left, right = self.left.scores[:length], self.right.scores[:length]
-        self.effort.check()
+        self.effort.limit.check()
         return maxplus(left, right, self.most, self._spend)
 
     def _spend(self, sums: int) -> None:
@@ -112,7 +112,7 @@ class Pair(Node):
             return NOTHING
         key = vms, score
         if key not in self._ways:
-            self.effort.check()
+            self.effort.limit.check()
             self._ways[key] = min(
                 self.left.way(here, of_left).beside(self.right.way(vms - here, score - of_left))
                 for here, of_left in self._splits(vms, score)

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from operator import itemgetter
 
 import numpy as np
@@ -92,15 +93,6 @@ class Search:
                     tree = trimmed(tree, top.switch, node, least + less)
         return Search(tree, tops, weights)
 
-    def leaves(self, score: int) -> int:
-        """Return the new leaves of a plan."""
-        return int(self.weights.leaves(np.array(score)))
-
-    def saved(self, score: int) -> int:
-        """Return what a plan saves, less what all pairs cost through its top."""
-        scores = np.array(score)
-        return int(self.weights.saved(scores, self.weights.leaves(scores)))
-
     def near(self, spare: int) -> list[int]:
         """Return the best scores of plans with each number of new leaves below each top.
 
@@ -135,3 +127,39 @@ class Search:
         """Return the rank of a top and of the switches above it; a leaf has its own rank."""
         above = self.tree.problem.topology.upwards(top.switch)
         return self.tree.order.rank_of(itertools.islice(above, top.leaf is not None, None))
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A plan that a search has found."""
+
+    score: int
+    search: Search
+
+    @classmethod
+    def best_of(cls, search: Search) -> "Point":
+        """Return the best plan of a search."""
+        return cls(search.best, search)
+
+    @property
+    def leaves(self) -> int:
+        """The leaves without members."""
+        return int(self.search.weights.leaves(np.array(self.score)))
+
+    @property
+    def saved(self) -> int:
+        """What the plan saves, less what all pairs cost through its top."""
+        return int(self.search.weights.saved(np.array(self.score), np.array(self.leaves)))
+
+    @property
+    def price(self) -> Fraction:
+        """The price of a leaf in the search."""
+        return self.search.weights.price
+
+    def value(self, price: Fraction) -> Fraction:
+        """Return what the plan is worth at a price of a leaf."""
+        return self.saved - price * self.leaves
+
+    def counts(self) -> LeafCounts:
+        """Return the plan."""
+        return self.search.plan(self.score)

@@ -77,12 +77,8 @@ def _with_share(part: Leaves, most: float, spare: float) -> Leaves | None:
 
 def _above(tree: GroupTree, leaves: Mapping[int, Sequence[Leaves]]) -> dict[int, list[int]]:
     """Return the switches above some leaves, by the switch above each."""
-    levels = tree.problem.topology.switches
-    used: set[int] = set()
-    for switch in leaves:
-        while switch >= 0 and switch not in used:
-            used.add(switch)
-            switch = levels[switch].parent
+    upwards = tree.problem.topology.upwards
+    used = set(itertools.chain.from_iterable(upwards(switch) for switch in leaves))
     return {
         switch: kept
         for switch, children in tree.switches.items()

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from hpc_sched.core.plan.exact.bound import leaf_sets
-from hpc_sched.core.plan.exact.bound.price_bracket import Point, PriceBracket
+from hpc_sched.core.plan.exact.bound.price_bracket import PriceBracket
 from hpc_sched.core.plan.exact.effort import Effort, EffortSpent
 from hpc_sched.core.plan.exact.order import Greatest, ScoreWeights
-from hpc_sched.core.plan.exact.search import Search
+from hpc_sched.core.plan.exact.search import Point, Search
 from hpc_sched.core.plan.problem import LeafCounts
 from hpc_sched.core.plan.time_limit import TimeLimitPassed
 
@@ -141,11 +141,8 @@ class LeafBound:
         while True:
             began = self.effort.made
             spare = (self._most(point) - known.saved) / parts
-            near = [
-                Point(score, search)
-                for score in search.near(int(spare * weights.saving) + weights.unit - 1)
-                if self.allows(search.leaves(score))
-            ]
+            scores = search.near(int(spare * weights.saving) + weights.unit - 1)
+            near = [one for score in scores if self.allows((one := Point(score, search)).leaves)]
             # A plan that is listed comes first of those that are as good. Below several tops
             # they may differ in excess capacity, and so in their scores.
             near.sort(key=lambda one: one.score, reverse=True)

@@ -1,46 +1,8 @@
 """The price of a leaf at which plans use as many leaves as are allowed."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 
-from hpc_sched.core.plan.exact.search import Search
-from hpc_sched.core.plan.problem import LeafCounts
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A plan that a search has found."""
-
-    score: int
-    search: Search
-
-    @classmethod
-    def best_of(cls, search: Search) -> "Point":
-        """Return the best plan of a search."""
-        return cls(search.best, search)
-
-    @property
-    def leaves(self) -> int:
-        """The leaves without members."""
-        return self.search.leaves(self.score)
-
-    @property
-    def saved(self) -> int:
-        """What the plan saves, as :class:`Search` counts it."""
-        return self.search.saved(self.score)
-
-    @property
-    def price(self) -> Fraction:
-        """The price of a leaf in the search."""
-        return self.search.weights.price
-
-    def value(self, price: Fraction) -> Fraction:
-        """Return what the plan is worth at a price of a leaf."""
-        return self.saved - price * self.leaves
-
-    def counts(self) -> LeafCounts:
-        """Return the plan."""
-        return self.search.plan(self.score)
+from hpc_sched.core.plan.exact.search import Point
 
 
 class PriceBracket:

@@ -1,6 +1,7 @@
 """The leaves with room for a group, put together where they save alike."""
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
@@ -46,61 +47,84 @@ def leaves_by_switch(
     :param above: the switch above each of them
     :param is_spread: whether plans may use more leaves than is best: full ones are not better then
     """
+    rooms, here = order.room[leaves], members[leaves]
+    found = defaultdict[int, list[Leaves]](list)
+    rows: dict[tuple[int, bytes], list[Array]] = {}
+    classes = _classes(problem, count, leaves, above, rooms, here, is_spread=is_spread)
+    for part, gains, is_convex in classes:
+        one = int(part[0])
+        first = Leaf(int(leaves[one]), int(rooms[one]), bool(here[one]), gains, order)
+        kind: Leaves = first
+        if len(part) > 1 and is_convex and not is_spread:
+            kind = ConvexLeaves(leaves[part], rooms[part], bool(here[one]), gains, order, count)
+        elif len(part) > 1:
+            copies = len(part), _digest(gains)
+            if copies not in rows:
+                rows[copies] = saved_by_leaves(gains, len(part), count, is_spread=is_spread)
+            kind = EqualLeaves(leaves[part], first, rows[copies], count)
+        found[int(above[one])].append(kind)
+    return found
+
+
+def _classes(
+    problem: Problem,
+    count: int,
+    leaves: Array,
+    above: Array,
+    rooms: Array,
+    here: Array,
+    *,
+    is_spread: bool,
+) -> Iterator[tuple[Array | list[int], Array, bool]]:
+    """Yield leaves below one switch that save alike, what VMs save there, and if that is convex.
+
+    Leaves are indices into ``leaves``.
+
+    :param rooms: of each leaf
+    :param here: members in each leaf
+    """
     hosts = np.flatnonzero(problem.capacity > 0)
     hosts = hosts[np.argsort(problem.topology.leaf_index[hosts], kind="stable")]
     starts = np.flatnonzero(np.diff(problem.topology.leaf_index[hosts], prepend=-1))
     number = np.diff([*starts.tolist(), len(hosts)])
-    rooms, here, tie = order.room[leaves], members[leaves], problem.tie[leaves]
-    on_host = np.minimum.reduceat(problem.members[hosts], starts)
+    tie, on_host = problem.tie[leaves], np.minimum.reduceat(problem.members[hosts], starts)
     is_one = number == 1
     is_convex = is_one | (np.maximum.reduceat(problem.capacity[hosts], starts) == 1)
     is_convex &= on_host == np.maximum.reduceat(problem.members[hosts], starts)
     if not problem.pack_hosts:
         is_convex[:], is_one, on_host = True, np.zeros_like(is_one), np.zeros_like(on_host)
     levels = problem.topology.switches
-    found: dict[int, list[Leaves]] = {}
+
+    def saved(i: int) -> Array:
+        """Return the hops that VMs save above a leaf."""
+        rise = levels[above[i]].level - 1 if above[i] >= 0 else 0
+        return saving(int(here[i]), rise, min(int(rooms[i]), count))
+
     keys = (above, is_one, on_host, here, *([rooms] if is_spread else []))
     for part in _alike(np.flatnonzero(is_convex), keys, -rooms, tie):
         one = int(part[0])
-        parent, size = int(above[one]), min(int(rooms[one]), count)
-        rise = levels[parent].level - 1 if parent >= 0 else 0
-        vms, gains = np.arange(size + 1), saving(int(here[one]), rise, size)
+        gains = saved(one)
+        vms = np.arange(len(gains))
         if problem.pack_hosts:
             gains += vms * on_host[one]
         if is_one[one]:
             gains += vms * (vms - 1) // 2
-        first = Leaf(int(leaves[one]), int(rooms[one]), bool(here[one]), gains, order)
-        kind: Leaves = first
-        if len(part) > 1 and is_spread:
-            rows_of = saved_by_leaves(gains, len(part), count, is_spread=True)
-            kind = EqualLeaves(leaves[part], first, rows_of, count)
-        elif len(part) > 1:
-            kind = ConvexLeaves(leaves[part], rooms[part], bool(here[one]), gains, order, count)
-        found.setdefault(parent, []).append(kind)
+        yield part, gains, True
     others = np.flatnonzero(~is_convex)
-    others = others[np.argsort(tie[others])]
     inside = leaf_hosts(problem, count, hosts[np.repeat(~is_convex, number)])
-    equal: dict[tuple[int, int, int, bytes], list[Leaf]] = {}
-    for i in others.tolist():
-        leaf, parent, room = int(leaves[i]), int(above[i]), int(rooms[i])
-        rise = levels[parent].level - 1 if parent >= 0 else 0
-        size = min(room, count)
-        gains = leaf_gains(inside[leaf], size) + saving(int(here[i]), rise, size)
-        # A digest: thousands of tables of thousands of VMs are not kept twice.
-        key = parent, room, int(here[i]), hashlib.blake2b(gains.data).digest()
-        equal.setdefault(key, []).append(Leaf(leaf, room, bool(here[i]), gains, order))
-    rows: dict[tuple[int, bytes], list[Array]] = {}
-    for (parent, _, _, key_of_gains), same in equal.items():
-        if len(same) > 1:
-            copies = len(same), key_of_gains
-            if copies not in rows:
-                rows[copies] = saved_by_leaves(same[0].gains, len(same), count, is_spread=is_spread)
-            indices = np.array([leaf.index for leaf in same])
-            kind = EqualLeaves(indices, same[0], rows[copies], count)
-        else:
-            kind = same[0]
-        found.setdefault(parent, []).append(kind)
-    return found
+    equal: dict[tuple[int, int, int, bytes], tuple[list[int], Array]] = {}
+    for i in others[np.argsort(tie[others])].tolist():
+        above_leaf = saved(i)
+        gains = leaf_gains(inside[int(leaves[i])], len(above_leaf) - 1) + above_leaf
+        key = int(above[i]), int(rooms[i]), int(here[i]), _digest(gains)
+        equal.setdefault(key, ([], gains))[0].append(i)
+    for same, gains in equal.values():
+        yield same, gains, False
+
+
+def _digest(gains: Array) -> bytes:
+    """Return a key of a table: thousands of tables of thousands of VMs are not kept twice."""
+    return hashlib.blake2b(gains.data).digest()
 
 
 def _alike(leaves: Array, keys: tuple[Array | Mask, ...], *order: Array) -> Iterator[Array]:
