@@ -130,14 +130,14 @@ def read(
         return HPCSpecs(
             app_class, NO_CONSTRAINTS, "false", (), faults, ignored=ignored, by_mdobp=by_mdobp
         )
-    constraints, homogeneous = reader.constraints(), reader.homogeneous()
+    constraints, homogeneous = reader.constraints(), reader.value(Homogeneous)
     group_keys = [one.spec.name for one in CONSTRAINTS if one.spec.name in reader.seen]
     if homogeneous == "true":
         group_keys.append(HOMOGENEOUS)
     return HPCSpecs(
         app_class,
         constraints,
-        homogeneous or defaults.homogeneous,
+        str(homogeneous or defaults.homogeneous),
         tuple(group_keys),
         tuple(reader.faults),
         is_unclear=not reader.unread.isdisjoint(GUARANTEES),
@@ -170,7 +170,7 @@ def check_flavor(
         reader.fault_of_unclassed()
     of_group, reader.faults = reader.faults, []
     reader.constraints()
-    reader.homogeneous()
+    reader.value(Homogeneous)
     # Class none has no constraints, as in read().
     ignored: list[str] = []
     (ignored if app_class == "none" else of_group).extend(reader.faults)
@@ -241,13 +241,8 @@ class _SpecReader:
 
     def constraints(self) -> Constraints:
         found = Constraints(**{one.name: self.value(one) for one in CONSTRAINTS})
-        for fault in found.faults:
-            self.faults.append(fault)
+        self.faults += found.faults
         return found
-
-    def homogeneous(self) -> str | None:
-        found = self.value(Homogeneous)
-        return None if found is None else str(found)
 
     def value(self, constraint: type[Constraint]) -> Value | None:
         expected = constraint.expected(self.levels)
@@ -274,17 +269,15 @@ class _SpecReader:
         Misspelt constraints come first, then extra specs, then the names.
         """
         hints = self.hints if self.defaults.user_hints else {}
-        found = []
+        found: list[tuple[str, str, str | None]] = []
         for what, keys in (("extra spec", self.specs), ("scheduler hint", hints)):
             unknown = (key for key in keys if key.startswith(NAMESPACE) and key not in KEYS)
-            for key in sorted(itertools.islice(unknown, MAX_UNKNOWN)):
-                found.append((what, key, extra_spec_names.meant_constraint(key)))
+            some = sorted(itertools.islice(unknown, MAX_UNKNOWN))
+            found += [(what, key, extra_spec_names.meant_constraint(key)) for key in some]
         for what, key, constraint in sorted(found, key=lambda one: one[2] is None):
             meant = extra_spec_names.meant_key(key)
-            expected = one_of(KEYS)
-            remedy = f"did you mean {meant}?" if meant else f"expected {expected}"
-            text = f"unknown {what} {_shown(repr(key)[1:-1])}; {remedy}"
-            yield key, text, constraint
+            remedy = f"did you mean {meant}?" if meant else f"expected {one_of(KEYS)}"
+            yield key, f"unknown {what} {_shown(repr(key)[1:-1])}; {remedy}", constraint
 
     def _checked(self, key: str, is_valid: Callable[[str], object], expected: str) -> str | None:
         """Return a value, or None if it is missing or invalid."""

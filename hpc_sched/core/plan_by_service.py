@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
+from operator import attrgetter
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import UNBOUND, Bounds, level_of, server_group_policy
@@ -25,6 +26,7 @@ MAX_LATE_PLANS = 10
 
 # The plan within rooms per hypervisor.
 _Solve = Callable[[Array, TimeLimit], Plan | Rejection]
+_hop_bytes = attrgetter("hop_bytes")
 
 
 def plan_by_service(
@@ -89,7 +91,7 @@ def _solved(
 def _on_one(rooms: Iterable[Array], solved: _Solve, limit: TimeLimit) -> tuple[Plan | None, bool]:
     """Return the best plan within one of some rooms, and whether that is proven."""
     plans = [plan for room in rooms if isinstance(plan := solved(room, limit), Plan)]
-    best = min(plans, key=lambda plan: plan.hop_bytes, default=None)
+    best = min(plans, key=_hop_bytes, default=None)
     return best, all(plan.is_proven for plan in plans)
 
 
@@ -126,7 +128,7 @@ def _on_several(
         narrower = request.capacity_at(number)
         found = solved(narrower, limit)
         if isinstance(found, Plan) and keeps(found, narrower):
-            best = _cheaper(found, best)
+            best = min(best or found, found, key=_hop_bytes)
     if best is None and not request.constraints.bounds.count_leaves:
         return None, True
     if best is None and limit.has_passed():
@@ -149,11 +151,7 @@ def _on_several(
                 continue
             is_proven &= found.is_proven
             if keeps(found, less):
-                best = _cheaper(found, best)
+                best = min(best or found, found, key=_hop_bytes)
             else:
                 heappush(waiting, (found.hop_bytes, -made, less, found))
     return best, is_proven
-
-
-def _cheaper(plan: Plan, best: Plan | None) -> Plan:
-    return plan if best is None or plan.hop_bytes < best.hop_bytes else best

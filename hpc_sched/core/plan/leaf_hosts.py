@@ -1,6 +1,8 @@
 """The VMs per host inside one leaf."""
 
+import functools
 import heapq
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -66,10 +68,7 @@ def leaf_hosts(problem: Problem, most: int, among: Array) -> dict[int, LeafHosts
 
 def leaf_gains(hosts: LeafHosts, most: int) -> Array:
     """Return the most pairs on one host that 0, 1 .. ``most`` new VMs add. Shape (most + 1,)."""
-    total = hosts.gains[0]
-    for gains in hosts.gains[1:]:
-        total = maxplus(total, gains, most)
-    return total[: most + 1]
+    return functools.reduce(functools.partial(maxplus, most=most), hosts.gains)[: most + 1]
 
 
 def places(problem: Problem, hosts: LeafHosts, count: int) -> list[int]:
@@ -106,10 +105,10 @@ def _shares(hosts: LeafHosts, count: int) -> list[int]:
     """Return the VMs of each class; of equally good ways, most to the class with more members."""
     if len(hosts.gains) == 1:
         return [count]
-    rest = [np.zeros(1, dtype=np.int64)]
-    for gains in reversed(hosts.gains):
-        rest.append(maxplus(rest[-1], gains, count))
-    rest.reverse()
+    # The best of each class and those after it together.
+    joined = functools.partial(maxplus, most=count)
+    none = np.zeros(1, dtype=np.int64)
+    rest = [*itertools.accumulate(reversed(hosts.gains), joined, initial=none)][::-1]
     shares = []
     for gains, whole, after in zip(hosts.gains, rest, rest[1:], strict=False):
         most = min(count, len(gains) - 1)

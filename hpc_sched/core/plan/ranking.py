@@ -138,15 +138,12 @@ def hosts_with_spares(
     room = leaf_sums(problem, np.where(allowed, problem.capacity, 0))
     number = leaf_sums(problem, allowed if used is None else allowed & ~used)
     planned = [topology.switch_index(leaf) for leaf in plan.leaves]
-    order = list(dict.fromkeys([*planned, *_leaf_order(problem, plan)]))
-    kept: list[int] = []
-    for leaf in order:
-        if len(kept) >= len(planned) and places <= 0 and hosts <= 0:
-            break
-        kept.append(leaf)
-        places -= int(room[leaf])
-        hosts -= int(number[leaf])
-    return np.logical_and(allowed, np.isin(topology.leaf_index, kept))
+    order = np.array([*dict.fromkeys([*planned, *_leaf_order(problem, plan)])], dtype=np.int64)
+    has_enough = np.arange(len(order)) >= len(planned)
+    for each, wanted in ((room[order], places), (number[order], hosts)):
+        # What the leaves before one have together.
+        has_enough &= np.cumsum(each) - each >= wanted
+    return np.logical_and(allowed, np.isin(topology.leaf_index, order[~has_enough]))
 
 
 def _leaf_order(problem: Problem, plan: Plan) -> list[int]:

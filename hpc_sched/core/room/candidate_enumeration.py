@@ -91,37 +91,32 @@ def _parts(tree: ProviderTree, request: ResourceRequest) -> list[_Part]:
 
 def _combinations(
     parts: Sequence[_Part], is_isolated: bool, tries: int
-) -> Iterator[tuple[list[Provider], dict[Inventory, int]]]:
+) -> Iterator[tuple[tuple[Provider, ...], dict[Inventory, int]]]:
     """Yield a provider for each part, and the amounts of them all, as far as they fit together."""
-    chosen: list[int] = []  # positions in the providers of each part
-    taken: list[dict[Inventory, int]] = [{}]  # before each part
-    number = 0
-    while tries > 0:
-        depth = len(chosen)
-        if depth == len(parts):
-            yield [part.providers[i] for part, i in zip(parts, chosen, strict=True)], taken[-1]
-        elif number < len(parts[depth].providers):
-            tries -= 1
-            part, provider = parts[depth], parts[depth].providers[number]
-            is_taken = is_isolated and any(
-                one.group.suffix and one.providers[i].uuid == provider.uuid
-                for one, i in zip(parts, chosen, strict=False)
-            )
-            after = None
-            if not (is_taken and part.group.suffix):
-                after = _with(taken[-1], part.resources, provider)
-            if after is None:
-                number += 1
-                continue
-            chosen.append(number)
-            taken.append(after)
-            is_alike = depth + 1 < len(parts) and parts[depth + 1].is_like_last
-            number = number if is_alike else 0
-            continue
-        if not chosen:
+
+    def extended(
+        chosen: tuple[Provider, ...], taken: dict[Inventory, int], first: int
+    ) -> Iterator[tuple[tuple[Provider, ...], dict[Inventory, int]]]:
+        """Yield those that begin with some providers; ``first``: of the next part."""
+        nonlocal tries
+        if len(chosen) == len(parts):
+            yield chosen, taken
             return
-        number = chosen.pop() + 1
-        taken.pop()
+        part, following = parts[len(chosen)], parts[len(chosen) + 1 : len(chosen) + 2]
+        for number, provider in enumerate(part.providers[first:], first):
+            tries -= 1
+            is_taken = bool(is_isolated and part.group.suffix) and any(
+                one.group.suffix and other.uuid == provider.uuid
+                for one, other in zip(parts, chosen, strict=False)
+            )
+            after = None if is_taken else _with(taken, part.resources, provider)
+            if after is not None and tries > 0:
+                is_alike = any(one.is_like_last for one in following)
+                yield from extended((*chosen, provider), after, number if is_alike else 0)
+            if tries <= 0:
+                return
+
+    return extended((), {}, 0)
 
 
 def _with(
@@ -144,15 +139,14 @@ def _is_valid(
     chosen: Sequence[Provider],
 ) -> bool:
     pairs = list(zip(parts, chosen, strict=True))
-    for group in request.groups:
-        used = [provider for part, provider in pairs if part.group is group]
-        if not group.suffix and not group.fulfils(used):
-            return False
-    for suffixes in request.same_subtree:
-        uuids = {provider.uuid for part, provider in pairs if part.group.suffix in suffixes}
-        if not _is_subtree(tree, uuids):
-            return False
-    return True
+    return all(
+        group.fulfils([provider for part, provider in pairs if part.group is group])
+        for group in request.groups
+        if not group.suffix
+    ) and all(
+        _is_subtree(tree, {provider.uuid for part, provider in pairs if part.group.suffix in some})
+        for some in request.same_subtree
+    )
 
 
 def _is_subtree(tree: ProviderTree, uuids: set[str]) -> bool:
