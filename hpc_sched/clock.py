@@ -3,8 +3,6 @@
 Tests replace :data:`current` by a clock that they turn themselves.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Collection

@@ -156,12 +156,8 @@ class PlacementInput:
 
         Without shunned hosts, of these first those of the preferred processor type.
         """
-        for request in (self._without(self.shunned), self):
-            if request is None:
-                continue
-            if (only := request.on_preferred()) is not None:
-                yield only
-            yield request
+        for request in filter(None, (self._without(self.shunned), self)):
+            yield from filter(None, (request.on_preferred(), request))
 
     def on_preferred(self) -> Self | None:
         """Return the request on the preferred processor type; None if that is no difference."""

@@ -13,8 +13,6 @@ words (``needs``, ``within``), and the planner must keep it wherever it keeps th
 * ``plan.planner.attempts``: if it may give way
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -94,7 +92,7 @@ def _leaves(number: int) -> str:
     return f"{number} leaf switch{'' if number == 1 else 'es'}"
 
 
-def level_of(topology: Topology, name: str | None) -> int:
+def level_of(topology: "Topology", name: str | None) -> int:
     """Return the number of a level, 1 for leaves, the roots' for None; or raise RequestError."""
     if name is None:
         return topology.depth

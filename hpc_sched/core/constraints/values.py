@@ -1,7 +1,5 @@
 """The constraints of one group, as checked values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,7 +40,7 @@ class Constraints:
     def __hash__(self) -> int:
         return hash(tuple(sorted(self.values.items())))
 
-    def changed(self, **values: Value | None) -> Constraints:
+    def changed(self, **values: Value | None) -> "Constraints":
         """Return the same with other values; None takes one away."""
         return Constraints(**{**self.values, **values})
 
@@ -76,15 +74,18 @@ class Constraints:
         found = (one.fault(value, self.values) for one, value in self.items())
         return [fault for fault in found if fault is not None]
 
-    def relaxed(self) -> Constraints:
+    def relaxed(self) -> "Constraints":
         """Return the constraints as preferences, as far as they have one."""
-        found: dict[str, Value | None] = {}
-        for one, value in self.items():
-            for name, relaxed in one.relaxed(value).items():
-                # A preference of the group comes before what a guarantee becomes.
-                if name == one.name or name not in self.values:
-                    found[name] = relaxed
-        return Constraints(**found)
+        relaxed = [(one, one.relaxed(value)) for one, value in self.items()]
+        # A preference of the group comes before what a guarantee becomes.
+        return Constraints(
+            **{
+                name: value
+                for one, values in relaxed
+                for name, value in values.items()
+                if name == one.name or name not in self.values
+            }
+        )
 
     def as_logged(self) -> dict[str, Value | None]:
         """Return the values of a record, None for those that the group does not have."""

@@ -179,20 +179,12 @@ def planned_again(rebuilt: RebuiltRequest, entry: DecisionEntry, limit: TimeLimi
     plan = decided(of_size(rebuilt.request, count), limit)
     if isinstance(plan, Plan) and not plan.is_proven:
         raise RecordError(NO_TIME if limit.has_passed() else NOT_PROVEN)
-    if not isinstance(plan, Plan) or cost_of(rebuilt, plan) != _logged_cost(rebuilt, logged):
+    if not isinstance(plan, Plan) or cost_of(rebuilt, plan.places) != _logged_cost(rebuilt, logged):
         raise RecordError("the plan that the record gives has another cost than the logged one")
     return plan
 
 
-def cost_of(rebuilt: RebuiltRequest, plan: Plan, most: int | None = None) -> float:
-    """Return the Hop-Byte of members and planned VMs, as :func:`cost_of_places` counts.
-
-    :param most: number of the first slots that count; all by default
-    """
-    return cost_of_places(rebuilt, plan.places[:most])
-
-
-def cost_of_places(rebuilt: RebuiltRequest, places: Sequence[str] | Mapping[str, int]) -> float:
+def cost_of(rebuilt: RebuiltRequest, places: Sequence[str] | Mapping[str, int]) -> float:
     """Return the Hop-Byte of members and the VMs on some places.
 
     Where MDOBP chooses the hosts inside leaves, VMs on one host count as VMs of one leaf.
@@ -218,7 +210,7 @@ def _logged_cost(rebuilt: RebuiltRequest, logged: LoggedPlan) -> float | None:
         return None
     # Which host of a leaf has a VM makes no difference.
     first = [hosts[leaf][0] for leaf in leaves]
-    return cost_of_places(rebuilt, dict(zip(first, logged.leaves.values(), strict=True)))
+    return cost_of(rebuilt, dict(zip(first, logged.leaves.values(), strict=True)))
 
 
 def leaves_of(request: GroupRequest, places: Sequence[str]) -> int:
@@ -239,7 +231,7 @@ def counterfactuals(
     """
     request, cost = rebuilt.request, None
     if plan is not None:
-        request, cost = of_size(request, plan.count), cost_of(rebuilt, plan)
+        request, cost = of_size(request, plan.count), cost_of(rebuilt, plan.places)
     found = []
     for one in alternatives(rebuilt, entry, request):
         group, before = one.request, cost
@@ -253,7 +245,7 @@ def counterfactuals(
             now = min(entry.awaiting, plan.count)
             constraints = rebuilt.request.constraints.changed(group_size=None)
             existing = replace(rebuilt.request, constraints=constraints, missing=0)
-            group, before = of_size(existing, now), cost_of(rebuilt, plan, now)
+            group, before = of_size(existing, now), cost_of(rebuilt, plan.places[:now])
         found.append(_counterfactual(rebuilt, one, group, before, limit))
     return found
 
@@ -272,7 +264,7 @@ def _counterfactual(
     answer = decided(request, limit)
     if not isinstance(answer, Plan):
         return Counterfactual(one.without)
-    cost = cost_of(rebuilt, answer)
+    cost = cost_of(rebuilt, answer.places)
     return Counterfactual(
         one.without,
         hop_bytes=cost,

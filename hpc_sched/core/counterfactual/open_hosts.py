@@ -100,10 +100,10 @@ def open_hosts(rebuilt: RebuiltRequest, plan: Plan, limit: TimeLimit) -> OpenHos
         # Its bound is fixed now.
         one = replace(one, server_group_policy=None)
     again = one.decide(limit)
-    cost = cost_of(rebuilt, plan)
+    cost = cost_of(rebuilt, plan.places)
     if limit.has_passed():
         raise RecordError(NO_TIME)
-    if not isinstance(again, Plan) or cost_of(rebuilt, again) != cost:
+    if not isinstance(again, Plan) or cost_of(rebuilt, again.places) != cost:
         raise RecordError("the plan that the record gives has another cost than the logged one")
     return OpenHosts(one, wish, cost, processor, is_other, is_shunned)
 

@@ -150,16 +150,13 @@ def _with_hosts(
 
 def _constraints(wishes: Mapping[str, Any], topology: Topology) -> Constraints:
     """Return the constraints; raises RequestError for an unknown level."""
-    found = {one.name: wishes.get(one.name) for one in CONSTRAINTS}
-    for one in CONSTRAINTS:
-        value = found[one.name]
-        if value is None:
-            continue
+    found = {one: wishes[one.name] for one in CONSTRAINTS if wishes.get(one.name) is not None}
+    for one, value in found.items():
         if issubclass(one, LevelConstraint):
             level_of(topology, value if isinstance(value, str) else "")
         elif not one.is_valid(value, ()):
             raise ValueError(f"{one.name}: expected {one.expected(())}, found {value!r:.40}")
-    return Constraints(**found)
+    return Constraints(**{one.name: value for one, value in found.items()})
 
 
 def _by_number(reasons: Sequence[str], numbers_of: Sequence[tuple[int, ...]]) -> dict[str, Mask]:

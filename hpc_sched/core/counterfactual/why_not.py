@@ -13,7 +13,7 @@ from hpc_sched.core.constraints.require import Require
 from hpc_sched.core.counterfactual.costs import (
     HPC,
     NO_TIME,
-    cost_of_places,
+    cost_of,
     leaves_of,
     logged_plan,
 )
@@ -62,7 +62,7 @@ class _Placed:
     def of(cls, rebuilt: RebuiltRequest, places: Sequence[str], *, is_proven: bool) -> Self:
         """Return the plan with these places."""
         leaves = leaves_of(rebuilt.request, places)
-        return cls(cost_of_places(rebuilt, places), places, leaves, is_proven)
+        return cls(cost_of(rebuilt, places), places, leaves, is_proven)
 
     def use(self, before: float) -> Use:
         """Return what is shown of the plan.

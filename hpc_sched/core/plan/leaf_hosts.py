@@ -91,13 +91,13 @@ def places(problem: Problem, hosts: LeafHosts, count: int) -> list[int]:
         )
     if not problem.pack_hosts:
         return _spread(problem, np.concatenate(hosts.hosts), count)
-    taken: list[tuple[int, int, int, int, int, int]] = []
-    shares = _shares(hosts, count)
-    for members, indices, share in zip(hosts.members, hosts.hosts, shares, strict=True):
-        for host, takes in _fill(problem, indices, share):
-            excess = int(problem.capacity[host]) - takes
-            rank = int(problem.topology.name_rank[host])
-            taken.append((-(members + takes), -members, excess, rank, host, takes))
+    capacity, rank = problem.capacity, problem.topology.name_rank
+    shares = zip(hosts.members, hosts.hosts, _shares(hosts, count), strict=True)
+    taken = [
+        (-(members + takes), -members, int(capacity[host]) - takes, int(rank[host]), host, takes)
+        for members, indices, share in shares
+        for host, takes in _fill(problem, indices, share)
+    ]
     return [host for *_, host, takes in sorted(taken) for _ in range(takes)]
 
 

@@ -119,11 +119,12 @@ def dedicated_room(vm: Application, neighbours: Iterable[Application]) -> int:
 
     VMs of class ``extreme`` share a host with VMs of their own group only. O(neighbours).
     """
-    for there in neighbours:
-        own = vm.group is not None and there.group == vm.group
-        if not own and "extreme" in (vm.app_class, there.app_class):
-            return 0
-    return UNBOUNDED
+    is_broken = any(
+        "extreme" in (vm.app_class, there.app_class)
+        and (vm.group is None or there.group != vm.group)
+        for there in neighbours
+    )
+    return 0 if is_broken else UNBOUNDED
 
 
 def room(

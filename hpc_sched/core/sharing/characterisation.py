@@ -38,12 +38,13 @@ def cache_score(misses: float, seconds: float, vms: int = 1) -> float:
     :param vms: number of alike VMs
     :raises exceptions.InterferenceError: for impossible counts
     """
-    if not math.isfinite(misses) or misses < 0:
-        raise exceptions.InterferenceError(f"misses: expected 0 or more, found {misses}")
-    if not math.isfinite(seconds) or seconds <= 0:
-        raise exceptions.InterferenceError(f"seconds: expected more than 0, found {seconds}")
-    if vms < 1:
-        raise exceptions.InterferenceError(f"VMs: expected 1 or more, found {vms}")
+    for expected, found, is_valid in (
+        ("misses: expected 0 or more", misses, math.isfinite(misses) and misses >= 0),
+        ("seconds: expected more than 0", seconds, math.isfinite(seconds) and seconds > 0),
+        ("VMs: expected 1 or more", vms, vms >= 1),
+    ):
+        if not is_valid:
+            raise exceptions.InterferenceError(f"{expected}, found {found}")
     score = misses / seconds / vms / MISSES_PER_SCORE
     if not math.isfinite(score):
         raise exceptions.InterferenceError(f"{misses} misses in {seconds} s: no score so large")
