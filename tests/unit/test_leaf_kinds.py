@@ -9,7 +9,6 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hpc_sched.core.plan.exact.effort import Effort
 from hpc_sched.core.plan.exact.group_tree import GroupTree
 from hpc_sched.core.plan.exact.leaves.convex_leaves import ConvexLeaves, Leaf
 from hpc_sched.core.plan.exact.leaves.equal_leaves import EqualLeaves
@@ -17,6 +16,7 @@ from hpc_sched.core.plan.exact.near_scores import Wanted
 from hpc_sched.core.plan.exact.nodes import Node, joined
 from hpc_sched.core.plan.exact.order import Greatest, ScoreWeights, Way
 from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.time_limit import Effort
 from hpc_sched.topology import Topology
 
 Class = ConvexLeaves | EqualLeaves

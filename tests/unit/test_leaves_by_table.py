@@ -19,15 +19,14 @@ import pytest
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.plan.exact import near_scores
-from hpc_sched.core.plan.exact.effort import Effort
-from hpc_sched.core.plan.exact.group_tree import GroupTree
+from hpc_sched.core.plan.exact.group_tree import GroupTree, with_shares
 from hpc_sched.core.plan.exact.order import Greatest
 from hpc_sched.core.plan.exact.search import Search, tops_of
-from hpc_sched.core.plan.exact.trimming import with_shares
 from hpc_sched.core.plan.planner import plan
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.plan.switch_rooms import switches_with_room
+from hpc_sched.core.plan.time_limit import Effort
 from hpc_sched.topology import Topology
 
 LOW = -(1 << 40)

@@ -59,9 +59,8 @@ class PlannedAgain:
     @cached_property
     def as_planned(self) -> RebuiltRequest:
         """The request with costs as the planner counts them."""
-        if self.rebuilt.request.pack_hosts:
-            return self.rebuilt
-        return replace(self.rebuilt, by_leaf=True)
+        by_leaf = self.rebuilt.by_leaf or not self.rebuilt.request.pack_hosts
+        return replace(self.rebuilt, by_leaf=by_leaf)
 
     @cached_property
     def open_hosts(self) -> OpenHosts:

@@ -132,7 +132,11 @@ def _plan_of(problem: Problem, found: LeafCounts) -> Plan:
     counts = dict(found.counts)
     among = np.flatnonzero((problem.capacity > 0) & np.isin(topology.leaf_index, list(counts)))
     inside = leaf_hosts.leaf_hosts(problem, sum(counts.values()), among)
-    order = _slot_order(problem, counts)
+    order = list(counts)
+    if len(order) > 1:
+        # The first slots, however many are used, are near each other.
+        leaves, vms = np.array(sorted(counts.items())).T
+        order = largest_branch_first(problem, leaves, vms, problem.members).tolist()
     places = [
         topology.hosts[host]
         for leaf in order
@@ -150,12 +154,3 @@ def _plan_of(problem: Problem, found: LeafCounts) -> Plan:
         switch=topology.switches[found.top].name,
         is_proven=found.is_proven,
     )
-
-
-def _slot_order(problem: Problem, counts: Mapping[int, int]) -> list[int]:
-    """Return the leaves so that the first slots, however many are used, are near each other."""
-    if len(counts) <= 1:
-        return list(counts)
-    leaves, vms = np.array(sorted(counts.items())).T
-    in_order: list[int] = largest_branch_first(problem, leaves, vms, problem.members).tolist()
-    return in_order

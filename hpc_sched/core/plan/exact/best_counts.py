@@ -10,14 +10,12 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import UNBOUND, Bounds
 from hpc_sched.core.plan.best_fit import best_fit
 from hpc_sched.core.plan.exact.bound.leaf_bound import LeafBound
-from hpc_sched.core.plan.exact.effort import Effort
-from hpc_sched.core.plan.exact.group_tree import GroupTree
+from hpc_sched.core.plan.exact.group_tree import GroupTree, with_shares
 from hpc_sched.core.plan.exact.order import Greatest, ScoreWeights
 from hpc_sched.core.plan.exact.search import Point, Search, tops_of
-from hpc_sched.core.plan.exact.trimming import with_shares
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.switch_rooms import switches_with_room
-from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit
+from hpc_sched.core.plan.time_limit import NO_LIMIT, Effort, TimeLimit
 
 
 def exact_leaf_counts(

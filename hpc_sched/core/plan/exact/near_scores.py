@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.exact.effort import Effort
 from hpc_sched.core.plan.exact.order import ScoreWeights
 from hpc_sched.core.plan.maxplus import LOWEST, sums
+from hpc_sched.core.plan.time_limit import Effort
 
 _BLOCK = 1 << 18  # sums that are made at a time
 _FEW = 1 << 12  # sums that are all made, whether wanted or not

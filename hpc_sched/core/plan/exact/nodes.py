@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.exact.effort import Effort
 from hpc_sched.core.plan.exact.near_scores import (
     NOTHING_NEAR,
     NearScores,
@@ -29,6 +28,7 @@ from hpc_sched.core.plan.exact.near_scores import (
 )
 from hpc_sched.core.plan.exact.order import NOTHING, Rank, ScoreWeights, Way
 from hpc_sched.core.plan.maxplus import maxplus
+from hpc_sched.core.plan.time_limit import Effort
 
 # What a join takes, in sums of scores that are listed one by one, and sums of tables for one.
 _JOIN = 500

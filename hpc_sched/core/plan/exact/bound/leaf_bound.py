@@ -12,11 +12,10 @@ from fractions import Fraction
 
 from hpc_sched.core.plan.exact.bound import leaf_sets
 from hpc_sched.core.plan.exact.bound.price_bracket import PriceBracket
-from hpc_sched.core.plan.exact.effort import Effort, EffortSpent
 from hpc_sched.core.plan.exact.order import Greatest, ScoreWeights
 from hpc_sched.core.plan.exact.search import Point, Search
 from hpc_sched.core.plan.problem import LeafCounts
-from hpc_sched.core.plan.time_limit import TimeLimitPassed
+from hpc_sched.core.plan.time_limit import Effort, EffortSpent, TimeLimitPassed
 
 # Sums of scores that may be made in all, and to list plans at least.
 _SUMS = 19_000_000
