@@ -19,5 +19,4 @@ def number_in(text: str) -> float | None:
 def text_of(number: float) -> str:
     """Return the shortest decimal of a number: ``29.4``, ``100``, ``0.00001``."""
     # Adding 0 removes the sign of -0.0.
-    text = format(Decimal(repr(number + 0.0)), "f")
-    return text.removesuffix(".0")
+    return format(Decimal(repr(number + 0.0)), "f").removesuffix(".0")

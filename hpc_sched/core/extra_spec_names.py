@@ -70,21 +70,14 @@ EXTRA_SPECS = tuple(sorted(_SPECS, key=lambda spec: spec.name))
 
 KEYS = tuple(spec.name for spec in EXTRA_SPECS)
 # Constraints on the place: misspelt, they would be dropped silently.
-_CONSTRAINTS = tuple(constraint.spec.name for constraint in ALL if constraint.binds_place)
+CONSTRAINT_KEYS = tuple(constraint.spec.name for constraint in ALL if constraint.binds_place)
 
 
-def meant_constraint(key: str) -> str | None:
-    """Return the constraint on the place that an unknown key misspells, or None."""
-    return _nearest(key, _CONSTRAINTS)
+def meant_key(key: str, known: tuple[str, ...]) -> str | None:
+    """Return the known key nearest to an unknown one, or None if that is no misspelling.
 
-
-def meant_key(key: str) -> str | None:
-    """Return the key that an unknown one misspells, or None; a constraint before others."""
-    return meant_constraint(key) or _nearest(key, KEYS)
-
-
-def _nearest(key: str, known: tuple[str, ...]) -> str | None:
-    """Return the nearest key at most ``MAX_TYPOS`` letters away, whatever its case, or None."""
+    A key is misspelt in at most ``MAX_TYPOS`` letters, whatever its case.
+    """
     typos, nearest = min((_count_typos(key.lower(), other), other) for other in known)
     return nearest if typos <= MAX_TYPOS else None
 

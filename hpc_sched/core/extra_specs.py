@@ -13,7 +13,13 @@ from hpc_sched.core.constraints.constraint import Constraint, Value
 from hpc_sched.core.constraints.extra_spec import MAX_VALUE, NAMESPACE, one_of
 from hpc_sched.core.constraints.homogeneous import Homogeneous
 from hpc_sched.core.constraints.values import ALL, CONSTRAINTS
-from hpc_sched.core.extra_spec_names import KEYS, MAX_REPORTED, MAX_SHOWN, MAX_UNKNOWN
+from hpc_sched.core.extra_spec_names import (
+    CONSTRAINT_KEYS,
+    KEYS,
+    MAX_REPORTED,
+    MAX_SHOWN,
+    MAX_UNKNOWN,
+)
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Application
 
@@ -273,9 +279,9 @@ class _SpecReader:
         for what, keys in (("extra spec", self.specs), ("scheduler hint", hints)):
             unknown = (key for key in keys if key.startswith(NAMESPACE) and key not in KEYS)
             some = sorted(itertools.islice(unknown, MAX_UNKNOWN))
-            found += [(what, key, extra_spec_names.meant_constraint(key)) for key in some]
+            found += [(what, key, extra_spec_names.meant_key(key, CONSTRAINT_KEYS)) for key in some]
         for what, key, constraint in sorted(found, key=lambda one: one[2] is None):
-            meant = extra_spec_names.meant_key(key)
+            meant = constraint or extra_spec_names.meant_key(key, KEYS)
             remedy = f"did you mean {meant}?" if meant else f"expected {one_of(KEYS)}"
             yield key, f"unknown {what} {_shown(repr(key)[1:-1])}; {remedy}", constraint
 

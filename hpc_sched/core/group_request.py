@@ -95,8 +95,7 @@ class GroupRequest(PlacementInput):
         leaf = topology.leaf_index[[topology.index_of(host) for host in plan.places]]
         new = np.flatnonzero(~np.isin(leaf, used))
         first = sorted(new[np.unique(leaf[new], return_index=True)[1]].tolist())[:missing]
-        slots = dict.fromkeys([*first, *range(plan.count)])
-        places = [plan.places[slot] for slot in slots]
+        places = [plan.places[slot] for slot in dict.fromkeys([*first, *range(plan.count)])]
         leaves = Counter(map(topology.leaf_of, places))
         return replace(plan, places=tuple(places), leaves=dict(leaves))
 

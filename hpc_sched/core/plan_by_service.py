@@ -61,8 +61,7 @@ def plan_by_service(
     if policy.policy == "anti-affinity":
         return rejected_by_service(request, sizes[-1])
     if rooms:
-        problem = request.problem_of(rooms[-1])
-        return rejected(problem, sizes[-1], request.constraints.bounds)
+        return rejected(request.problem_of(rooms[-1]), sizes[-1], request.constraints.bounds)
     # No service takes all VMs; the Rejection lists what fits.
     return rejected(request.problem(), sizes[-1], UNBOUND)
 

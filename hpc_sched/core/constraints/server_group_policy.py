@@ -209,8 +209,7 @@ def fewest_per_host(problem: Problem, sizes: Sequence[int]) -> int | None:
     for size in sizes:
 
         def fits(bound: int, size: int = size) -> bool:
-            bounded = problem.bounded(bound)
-            return len(switches_with_room(bounded, size, level, bounds)) > 0
+            return len(switches_with_room(problem.bounded(bound), size, level, bounds)) > 0
 
         takes = np.minimum(problem.capacity, size)
         most = int((problem.members + takes).max(initial=1, where=takes > 0))

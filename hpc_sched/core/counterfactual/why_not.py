@@ -1,6 +1,6 @@
 """Why the plan of a decision does not use a switch, or a host."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -213,18 +213,23 @@ def _constraint(
     :param room: of the group's VMs below the switch
     """
     request, wanted = found.request, found.request.constraints
-    attempts: list[tuple[str, str, GroupRequest]] = []
-    for one, value in wanted.items():
-        if one.why_not:
-            name = f"{HPC}{found.wish}={value}" if one is Require else f"{one.spec.name}={value}"
-            free = replace(request, constraints=wanted.changed(**{one.name: None}))
-            attempts.append((one.why_not.format(value=value), name, free))
+    attempts = [
+        (
+            one.why_not.format(value=value),
+            f"{HPC}{found.wish}={value}" if one is Require else f"{one.spec.name}={value}",
+            replace(request, constraints=wanted.changed(**{one.name: None})),
+        )
+        for one, value in wanted.items()
+        if one.why_not
+    ]
     if request.hard_policy is not None or request.most_per_host is not None:
         name = f"policy {rebuilt.request.server_group_policy}"
         free = replace(request, hard_policy=None, server_group_policy=None, most_per_host=None)
         attempts.append(("the policy leaves no plan with it", name, free))
     if len(attempts) > 1:
-        bare = replace(free, constraints=NO_CONSTRAINTS, hard_policy=None, most_per_host=None)
+        bare = replace(
+            attempts[-1][-1], constraints=NO_CONSTRAINTS, hard_policy=None, most_per_host=None
+        )
         names = ", ".join(name for _, name, _ in attempts)
         attempts.append(("the constraints together leave no plan with it", names, bare))
     holds = f"; it has room for {room} of {request.left} VMs" if room < request.left else ""
@@ -248,8 +253,11 @@ def _tie(found: OpenHosts, planned: Mapping[str, int], one: _Placed) -> str:
     if one.leaves > leaves:
         return f"uses more leaves: {one.leaves}, not {leaves}"
     rooms = sums_below(request.problem(), request.problem().capacity)
+    hosts = [[topology.index_of(host) for host in set(places)] for places in (one.places, plan)]
     for level, name in enumerate(topology.levels, 1):
-        left, before = (_room(request, places, level, rooms) for places in (one.places, plan))
+        # The capacity below the switches of a level that have planned VMs.
+        switches = (np.unique(topology.groups[level - 1][each]) for each in hosts)
+        left, before = (int(rooms[each].sum()) for each in switches)
         if left > before:
             return (
                 f"leaves more room unused under the switches of level {name}: "
@@ -258,10 +266,3 @@ def _tie(found: OpenHosts, planned: Mapping[str, int], one: _Placed) -> str:
         if left < before:
             break
     return "comes later in the group's tie order"
-
-
-def _room(request: GroupRequest, places: Sequence[str], level: int, rooms: Array) -> int:
-    """Return the capacity below the switches of a level that have planned VMs."""
-    topology = request.topology
-    hosts = [topology.index_of(host) for host in Counter(places)]
-    return int(rooms[np.unique(topology.groups[level - 1][hosts])].sum())

@@ -62,6 +62,12 @@ def maxplus(
     return result
 
 
+def splits(left: Array, right: Array, total: int) -> tuple[int, Array]:
+    """Return the least i with i + j = total, and the sums of left[i] and right[j] from it on."""
+    low, high = max(0, total - len(right) + 1), min(total, len(left) - 1)
+    return low, left[low : high + 1] + right[total - high : total - low + 1][::-1]
+
+
 def sums(table: Array, other: Array) -> tuple[Array, Array]:
     """Return one table shifted against another one, and the other one, as columns.
 

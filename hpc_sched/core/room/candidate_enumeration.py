@@ -45,16 +45,13 @@ def candidates(
     In the order of the tree's providers, for the groups in their order. As in ``GET
     /allocation_candidates`` (1.36) of Placement; its order is arbitrary.
     """
-    suffixed = sum(bool(group.suffix) for group in request.groups)
-    is_refused = suffixed > 1 and request.group_policy is None
-    is_refused |= any(not group.resources and not group.suffix for group in request.groups)
-    if is_refused or not request.root.fulfils([tree.root]):
+    lacks_policy = request.group_policy is None and sum(bool(g.suffix) for g in request.groups) > 1
+    lacks_resources = any(not group.resources and not group.suffix for group in request.groups)
+    if lacks_policy or lacks_resources or not request.root.fulfils([tree.root]):
         return []
     found: dict[frozenset[tuple[Inventory, int]], AllocationCandidate] = {}
-    parts = _parts(tree, request)
-    if not parts:
-        return []
-    for chosen, amounts in _combinations(parts, request.group_policy == "isolate", _TRIES):
+    parts, is_isolated = _parts(tree, request), request.group_policy == "isolate"
+    for chosen, amounts in _combinations(parts, is_isolated, _TRIES) if parts else ():
         key = frozenset(amounts.items())
         if key not in found and _is_valid(tree, request, parts, chosen):
             found[key] = AllocationCandidate(amounts, _mappings(parts, chosen))
@@ -67,9 +64,8 @@ def _parts(tree: ProviderTree, request: ResourceRequest) -> list[_Part]:
     parts: list[_Part] = []
     last: tuple[object, ...] | None = None
     for group in request.groups:
-        split = [group.resources]
-        if not group.suffix:
-            split = [{name: amount} for name, amount in sorted(group.resources.items())]
+        each = [{name: amount} for name, amount in sorted(group.resources.items())]
+        split = [group.resources] if group.suffix else each
         subtrees = tuple(group.suffix in suffixes for suffixes in request.same_subtree)
         kind = (dict(group.resources), group.required, group.forbidden, subtrees)
         for resources in split:

@@ -39,13 +39,11 @@ def _greedy_order(candidates: Sequence[Amounts], free: Amounts, most: int) -> tu
     order: list[int] = []
     left = dict(free)
     while len(order) < most:
-        best, plenty = -1, 0
-        for number, wanted in enumerate(candidates):
-            parts = [left.get(key, 0) // amount for key, amount in wanted.items()]
-            if min(parts, default=1) > 0 and (best < 0 or sum(parts) > plenty):
-                best, plenty = number, sum(parts)
-        if best < 0:
+        parts = [[left.get(key, 0) // wanted[key] for key in wanted] for wanted in candidates]
+        fitting = [number for number, each in enumerate(parts) if min(each, default=1) > 0]
+        if not fitting:
             break
+        best = max(fitting, key=lambda number: sum(parts[number]))
         order.append(best)
         left = without(left, candidates[best])
     return tuple(order)

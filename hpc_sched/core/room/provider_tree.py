@@ -27,8 +27,7 @@ class ProviderInventory:
 
     def takes(self, amount: int) -> bool:
         """True if one request group may have this amount of it now."""
-        is_step = amount % max(self.step_size, 1) == 0
-        return self.min_unit <= amount <= self.most and is_step
+        return self.min_unit <= amount <= self.most and amount % max(self.step_size, 1) == 0
 
 
 @dataclass(frozen=True, slots=True)

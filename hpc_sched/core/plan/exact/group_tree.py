@@ -89,9 +89,8 @@ class GroupTree:
         for child in self.switches.get(switch, []):
             below = self.node(child, weights)
             rise = levels[switch].level - levels[child].level
-            saved = saving(int(self.members[child]), rise, below.together.most)
-            rank = self.order.rank_of([child])
-            nodes.append(Above(child, below, weights.saving * saved, rank))
+            own = weights.saving * saving(int(self.members[child]), rise, below.together.most)
+            nodes.append(Above(child, below, own, self.order.rank_of([child])))
         most = self.most.get(switch, self.count)
         return Siblings(nodes, joined(nodes, most, weights, self.effort))
 

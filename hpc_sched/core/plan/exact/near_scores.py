@@ -13,7 +13,7 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.exact.order import ScoreWeights
-from hpc_sched.core.plan.maxplus import LOWEST, sums
+from hpc_sched.core.plan.maxplus import LOWEST, splits, sums
 from hpc_sched.core.plan.time_limit import Effort
 
 _BLOCK = 1 << 18  # sums that are made at a time
@@ -70,8 +70,8 @@ def wanted_below(
     effort.spend(_CALL)
     if len(wanted.vms) == 1:
         all_vms = int(wanted.vms[0])
-        low, high = max(0, all_vms - len(right) + 1), min(all_vms, len(left) - 1)
-        best = left[low : high + 1] + right[all_vms - high : all_vms - low + 1][::-1]
+        low, best = splits(left, right, all_vms)
+        high = low + len(best) - 1
         spare_left[low : high + 1] = best - wanted.least[0]
         spare_right[all_vms - high : all_vms - low + 1] = spare_left[low : high + 1][::-1]
         return _within(left, spare_left), _within(right, spare_right)

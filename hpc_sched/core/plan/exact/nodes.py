@@ -27,7 +27,7 @@ from hpc_sched.core.plan.exact.near_scores import (
     wanted_below,
 )
 from hpc_sched.core.plan.exact.order import NOTHING, Rank, ScoreWeights, Way
-from hpc_sched.core.plan.maxplus import maxplus
+from hpc_sched.core.plan.maxplus import maxplus, splits
 from hpc_sched.core.plan.time_limit import Effort
 
 # What a join takes, in sums of scores that are listed one by one, and sums of tables for one.
@@ -96,7 +96,7 @@ class Pair(Node):
 
     def score(self, vms: int) -> int:
         """Return the best score of a number of VMs."""
-        return int(self._sums(vms)[1].max())
+        return int(splits(self.left.scores, self.right.scores, vms)[1].max())
 
     def near(self, wanted: Wanted) -> NearScores:
         """Return the wanted scores."""
@@ -121,7 +121,7 @@ class Pair(Node):
 
     def _splits(self, vms: int, score: int) -> Iterator[tuple[int, int]]:
         """Yield VMs on the left, and their score, for each way to split a score."""
-        low, sums = self._sums(vms)
+        low, sums = splits(self.left.scores, self.right.scores, vms)
         if score == sums.max():
             for here in (low + np.flatnonzero(sums == score)).tolist():
                 yield here, int(self.left.scores[here])
@@ -130,12 +130,6 @@ class Pair(Node):
         for here, here_score in zip(left.vms.tolist(), left.scores.tolist(), strict=True):
             if here <= vms and score - here_score in right.at(vms - here):
                 yield here, here_score
-
-    def _sums(self, vms: int) -> tuple[int, Array]:
-        """Return the fewest VMs on the left, and the best scores with 0, 1 .. more there."""
-        left, right = self.left.scores, self.right.scores
-        low, high = max(0, vms - len(right) + 1), min(vms, len(left) - 1)
-        return low, left[low : high + 1] + right[vms - high : vms - low + 1][::-1]
 
 
 class Siblings(NamedTuple):
@@ -168,8 +162,8 @@ class Above(Node):
         """Return the first way with a score: the best one, or one that ``near`` returned."""
         if not vms:
             return NOTHING
-        way = self.below.together.way(vms, score - int(self.own[vms]))
-        return way.beside(Way(self.rank))
+        below = self.below.together
+        return below.way(vms, score - int(self.own[vms])).beside(Way(self.rank))
 
 
 def joined(nodes: Iterable[Node], most: int, weights: ScoreWeights, effort: Effort) -> Node:

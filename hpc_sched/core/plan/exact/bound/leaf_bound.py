@@ -7,6 +7,7 @@ the known plan and the price are to the best ones, the fewer these are.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -34,14 +35,9 @@ class Known:
         """Begin with a plan. It is made while there is time: that looks at the clock too."""
         self.point, self.counts = point, point.counts()
 
-    @property
-    def saved(self) -> int:
-        """What the plan saves."""
-        return self.point.saved
-
     def add(self, point: Point) -> None:
         """Keep a plan if it is better."""
-        if point.saved > self.saved:
+        if point.saved > self.point.saved:
             self.point, self.counts = point, point.counts()
 
 
@@ -127,19 +123,17 @@ class LeafBound:
 
         :return: True if the best plan is found, False after too many sums
         """
-        try:
-            with self.effort.at_most(self._left()):
-                self._list_all(known, point)
-        except EffortSpent:
-            return False
-        return True
+        with suppress(EffortSpent), self.effort.at_most(self._left()):
+            self._list_all(known, point)
+            return True
+        return False
 
     def _list_all(self, known: Known, point: Point) -> None:
         search, weights = point.search, point.search.weights
         parts, before = _PARTS, 0
         while True:
             began = self.effort.made
-            spare = (self._most(point) - known.saved) / parts
+            spare = (self._most(point) - known.point.saved) / parts
             scores = search.near(int(spare * weights.saving) + weights.unit - 1)
             near = [one for score in scores if self.allows((one := Point(score, search)).leaves)]
             # A plan that is listed comes first of those that are as good. Below several tops
@@ -180,10 +174,10 @@ class LeafBound:
         line = bracket.line
         least = bracket.high.value(line) + line * self.limit
         most = self._most(nearest)
-        return _FRACTION * (most - least) <= most - known.saved
+        return _FRACTION * (most - least) <= most - known.point.saved
 
     def _least_score(self, point: Point, known: Known) -> int:
         """Return the least score, in the search of a point, of plans as good as the known one."""
         weights = point.search.weights
         spare = weights.width if self.sign > 0 else weights.unit
-        return weights.saving * known.saved - weights.leaf * abs(self.limit) - spare
+        return weights.saving * known.point.saved - weights.leaf * abs(self.limit) - spare
