@@ -29,7 +29,7 @@ OPTS = [
         "* ``aggregates``: host aggregates with metadata ``hpc:leaf``,\n"
         "  ``hpc:pod`` and further levels; needs neither file nor command",
     ),
-    *driver_options.of("path", "command", "timeout").values(),
+    *driver_options.of(*driver_options.SOURCE).values(),
     cfg.IntOpt(
         "topology_reload_interval",
         default=TOPOLOGY_RELOAD_INTERVAL,
@@ -59,8 +59,11 @@ OPTS = [
         "that cannot be read. By default the last good topology stays in use, with one ERROR. At "
         "the start of nova-scheduler there is none: it is used, with a WARNING.",
     ),
-    *driver_options.of("name_map", "aggregate_key", "node_key", "port_pattern").values(),
-    *driver_options.of("switch_pattern", "cloud", "tree", "host_pattern").values(),
+    *(
+        option
+        for argument, option in driver_options.OPTIONS.items()
+        if argument not in driver_options.SOURCE
+    ),
 ]
 GROUP = "hpc_sched"
 

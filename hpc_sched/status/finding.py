@@ -43,7 +43,7 @@ def listed(result: Callable[[str], Result], heading: str, texts: Sequence[str]) 
         yield from map(result, (heading, *texts))
 
 
-def shortened(texts: Sequence[str]) -> list[str]:
+def first_listed(texts: Sequence[str]) -> list[str]:
     """Return the first ``MAX_LISTED`` texts, then the number of the others."""
     more = len(texts) - MAX_LISTED
     return [*texts[:MAX_LISTED], *([f"and {more} more"] if more > 0 else [])]

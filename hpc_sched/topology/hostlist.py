@@ -159,7 +159,7 @@ def _numbers_in(body: str) -> Iterable[str]:
 
 
 def _shown(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+    return repr(truncated(text, _SHOWN))
 
 
 def _parts(text: str) -> list[str]:
@@ -192,10 +192,10 @@ def fold(names: Iterable[str]) -> str:
     return ",".join(plain + odd)
 
 
-def shortened(names: Sequence[str], most: int = MAX_SHOWN) -> str:
+def fold_cut(names: Sequence[str], most: int = MAX_SHOWN) -> str:
     """Return host names folded for a line, cut after ``most`` characters, with their number."""
     folded = fold(names)
-    return folded if len(folded) <= most else f"{folded[:most]}... ({len(names)})"
+    return folded if len(folded) <= most else f"{truncated(folded, most)} ({len(names)})"
 
 
 def first(names: Sequence[str], most: int = MANY) -> str:
@@ -211,6 +211,11 @@ def fold_counts(counts: Mapping[str, int]) -> list[str]:
         f"{fold(names)}: {count}{' each' if len(names) > 1 else ''}"
         for count, names in sorted(by_count.items(), reverse=True)
     ]
+
+
+def truncated(text: str, most: int = MAX_SHOWN) -> str:
+    """Return a text, cut after ``most`` characters."""
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def printable(text: str, most: int | None = MAX_NAME) -> str:

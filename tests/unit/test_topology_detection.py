@@ -1,5 +1,8 @@
 """Detection of the driver of a text."""
 
+import re
+from importlib import metadata
+
 import pytest
 
 from hpc_sched import exceptions
@@ -47,6 +50,14 @@ def test_the_driver_of_a_text_is_detected(text: str, driver: str):
 def test_what_no_driver_reads_is_named_with_what_to_use(text: str, instead: str):
     with pytest.raises(exceptions.TopologyError, match=rf"t: not read .*: use .*{instead}"):
         topology_driver.driver_of(text.encode(), "t")
+
+
+def test_the_table_of_ranks_is_that_of_the_drivers():
+    rows = re.findall(r"^([1-9]) +``(\w+)``", topology_driver.__doc__ or "", re.MULTILINE)
+    points = metadata.entry_points(group=topology_driver.NAMESPACE)
+    drivers = {point.name: point.load() for point in points}
+    ranks = {name: driver.rank for name, driver in drivers.items() if driver.patterns}
+    assert {name: int(rank) for rank, name in rows} == ranks
 
 
 @pytest.mark.parametrize("line", ["\n", "\r\n", " \n", "-\n"], ids=repr)

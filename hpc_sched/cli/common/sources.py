@@ -18,7 +18,7 @@ from hpc_sched.snapshot.snapshot_model import Snapshot
 from hpc_sched.snapshot.source import live, snapshot_file
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers import aggregate_tree, topology_driver
+from hpc_sched.topology.readers import aggregate_tree, driver_options, topology_driver
 from hpc_sched.topology.readers.compression import decompressed
 from hpc_sched.topology.readers.text_driver import MAX_BYTES, Text, TextDriver
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver
@@ -39,11 +39,8 @@ HELP_WITH_SNAPSHOT = f"{SOURCE} (default: that of the snapshot, else that of nov
 AGGREGATES = "aggregates"
 FOLDER = "lldp"  # the driver that reads a folder
 CLOUD = "cloud="
-# Options of drivers that have an argument.
-_OPTIONS = (
-    *("name_map", "host_pattern", "tree", "port_pattern", "switch_pattern"),
-    *("aggregate_key", "node_key"),
-)
+# Options of drivers that have an argument: those of how a source is read.
+_OPTIONS = [key for key in driver_options.OPTIONS if key not in (*driver_options.SOURCE, "cloud")]
 
 
 def _level_and_key(text: str) -> tuple[str, str]:

@@ -145,7 +145,7 @@ def _processors(topology: Topology, hosts: Sequence[str]) -> str:
 
 def _below(node: ShownSwitch, members: bool) -> str:
     leaves = "" if node.switch.level == 1 else plurals.text(node.leaves, "leaf")
-    names = hostlist.shortened(node.hosts) if node.lowest else ""
+    names = hostlist.fold_cut(node.hosts) if node.lowest else ""
     text = ": ".join(part for part in (leaves, names) if part)
-    switches = hostlist.shortened(node.switch.members) if members else ""
+    switches = hostlist.fold_cut(node.switch.members) if members else ""
     return f"{text} ({switches})" if switches else text

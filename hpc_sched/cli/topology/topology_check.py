@@ -167,7 +167,7 @@ def _hosts(uses: FabricUsage) -> Iterator[tuple[str, str]]:
         (ABSENT, uses.absent, "in the topology, but not in Nova"),
     ):
         if hosts:
-            yield kind, f"{plurals.text(len(hosts), 'host')} {where}: {hostlist.shortened(hosts)}"
+            yield kind, f"{plurals.text(len(hosts), 'host')} {where}: {hostlist.fold_cut(hosts)}"
     for host, nodes in uses.doubled.items():
         yield DOUBLED, f"host {host} of the topology is {len(nodes)} in Nova: {', '.join(nodes)}"
 

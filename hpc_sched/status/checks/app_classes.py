@@ -18,7 +18,7 @@ from hpc_sched.enabled_plugins import DEDICATED_FILTER, GROUP_FILTER, INTERFEREN
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.read import request_spec
-from hpc_sched.status.finding import Findings, Verdict, failure, listed, shortened, warning
+from hpc_sched.status.finding import Findings, Verdict, failure, first_listed, listed, warning
 from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
 from hpc_sched.topology import plurals
 
@@ -41,7 +41,7 @@ def check_flavors(cloud: InspectedCloud) -> Verdict:
     yield from (
         warning(
             f"{plurals.text(len(flavors[key]), 'flavor')} with {key} "
-            f"({', '.join(shortened(sorted(flavors[key])))}): {harm}. {remedy}, or remove {key}."
+            f"({', '.join(first_listed(sorted(flavors[key])))}): {harm}. {remedy}, or remove {key}."
         )
         for key, harm, remedy in _unread()
         if key in flavors
@@ -161,7 +161,7 @@ def check_groups(cloud: InspectedCloud) -> Verdict:
         f"where they are made for availability. Add to [hpc_sched] in nova.conf the line "
         f"{OPTION}=none, and to the flavors for HPC hpc:app_class=sync; or the line "
         f"{OPTION}={value}, and to the flavors of these groups hpc:app_class=none:",
-        shortened(list(map(str, sorted(packed, key=_rank)))),
+        first_listed(list(map(str, sorted(packed, key=_rank)))),
     )
     return (
         f"{OPTION} is not set, but there is no server group that {value}, its default, "

@@ -14,7 +14,7 @@ from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.read.room import host_processors
 from hpc_sched.status.checks.sharing import read_metadata
-from hpc_sched.status.finding import Findings, good, shortened, warning
+from hpc_sched.status.finding import Findings, first_listed, good, warning
 from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
 from hpc_sched.topology import plurals
 from hpc_sched.topology.host_names import HostNames
@@ -65,7 +65,7 @@ def check(cloud: InspectedCloud) -> Findings:
 
 
 def _listed(names: Collection[str]) -> str:
-    return "; ".join(shortened(list(names)))
+    return "; ".join(first_listed(list(names)))
 
 
 def _types(

@@ -15,7 +15,7 @@ from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.read.instances import host_instances, instance_applications
 from hpc_sched.nova_glue.read.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
-from hpc_sched.status.finding import Findings, failure, good, listed, shortened, warning
+from hpc_sched.status.finding import Findings, failure, first_listed, good, listed, warning
 from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
 from hpc_sched.topology import plurals
 
@@ -50,9 +50,9 @@ def check(cloud: InspectedCloud) -> Findings:
             return
         for one in rules:
             broken.setdefault(one.rule, []).append(
-                f"{node or host}: {one.text} ({', '.join(shortened(one.vms))})"
+                f"{node or host}: {one.text} ({', '.join(first_listed(one.vms))})"
             )
-    yield from map(warning, shortened(found.problems))
+    yield from map(warning, first_listed(found.problems))
     if unknown:
         yield warning(f"The application of {plurals.text(unknown, 'VM')} could not be read.")
     for rule, texts in broken.items():
@@ -60,7 +60,7 @@ def check(cloud: InspectedCloud) -> Findings:
         yield from listed(
             failure if rule == DEDICATION else warning,
             f"Rule {rule} is broken on {hosts}. {_REMEDY}:",
-            shortened(texts),
+            first_listed(texts),
         )
     if not broken:
         yield good(f"No rule is broken by the VMs on {plurals.text(len(found.at), 'host')}.")

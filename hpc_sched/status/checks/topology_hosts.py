@@ -5,7 +5,7 @@ import re
 from hpc_sched import exceptions
 from hpc_sched.configuration import topology_options
 from hpc_sched.nova_glue.io import fabric
-from hpc_sched.status.finding import Findings, failure, good, shortened, warning
+from hpc_sched.status.finding import Findings, failure, first_listed, good, warning
 from hpc_sched.status.inspected_cloud import CONF, InspectedCloud, unread_cells
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.host_names import HostNames
@@ -22,12 +22,12 @@ def check(cloud: InspectedCloud) -> Findings:
     try:
         topology = cloud.topology()
     except exceptions.TopologyError as error:
-        yield from map(failure, shortened(error.problems))
+        yield from map(failure, first_listed(error.problems))
         yield failure(f"nova-scheduler does not start with this topology ({source}): correct it.")
         return
     yield good(f"{topology.summary()} ({source}).")
-    yield from map(warning, shortened([f"incomplete: {text}" for text in topology.incomplete]))
-    yield from map(warning, shortened(topology.remarks))
+    yield from map(warning, first_listed([f"incomplete: {text}" for text in topology.incomplete]))
+    yield from map(warning, first_listed(topology.remarks))
     try:
         yield from _coverage(topology, cloud)
     except exceptions.DatabaseError as error:

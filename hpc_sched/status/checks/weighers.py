@@ -21,9 +21,9 @@ from hpc_sched.status.finding import (
     Findings,
     Verdict,
     failure,
+    first_listed,
     has_comment,
     loaded,
-    shortened,
     warning,
 )
 from hpc_sched.status.inspected_cloud import CONF, InspectedCloud, unread_cells
@@ -199,7 +199,7 @@ def check_failed_builds(cloud: InspectedCloud) -> Verdict:
         if node.enabled and node.failed_builds
     )
     if failed:
-        hosts = ", ".join(shortened([f"{name} ({count})" for name, count in failed]))
+        hosts = ", ".join(first_listed([f"{name} ({count})" for name, count in failed]))
         yield warning(
             f"Builds have failed on {plurals.text(len(failed), 'host')}: {hosts}. "
             "BuildFailureWeigher keeps VMs off them, and groups are planned without them as "

@@ -69,7 +69,7 @@ class Difference:
             *(f"switch renamed: {change.old} is now {change.new}" for change in self.renamed),
             *(f"levels: {change.old} became {change.new}" for change in self.levels),
             *(
-                f"{word} of {hostlist.shortened(change.names)}: {_value(change.old)} became "
+                f"{word} of {hostlist.fold_cut(change.names)}: {_value(change.old)} became "
                 f"{_value(change.new)}"
                 for word, changes in self._attributes().items()
                 for change in changes
@@ -90,7 +90,7 @@ class Difference:
         }
         names["switches renamed"] = _names_in(self.renamed)
         parts = [
-            f"{what}: {hostlist.shortened(found, _MAX_NAMES)}"
+            f"{what}: {hostlist.fold_cut(found, _MAX_NAMES)}"
             for what, found in names.items()
             if found
         ]
@@ -99,7 +99,7 @@ class Difference:
             if changes:
                 plural = word if word.endswith("s") else f"{word}s"
                 parts.append(
-                    f"{plural} changed: {hostlist.shortened(_names_in(changes), _MAX_NAMES)}"
+                    f"{plural} changed: {hostlist.fold_cut(_names_in(changes), _MAX_NAMES)}"
                 )
         if self.hops:
             pairs = sum(change.pairs for change in self.hops)
@@ -200,7 +200,7 @@ def _moves(word: str, many: str, changes: Iterable[Change]) -> Iterator[str]:
         place = f"at {change.new}" if change.kind == "new" else f"from {change.old}"
         if change.kind == "moved":
             place += f" to {change.new}"
-        yield f"{noun} {change.kind} {place}: {hostlist.shortened(change.names)}"
+        yield f"{noun} {change.kind} {place}: {hostlist.fold_cut(change.names)}"
 
 
 def _hop_changes(old: Topology, new: Topology, hosts: Sequence[str]) -> tuple[HopChange, ...]:
@@ -233,8 +233,7 @@ def _names_in(changes: Iterable[Change]) -> list[str]:
 
 def _value(text: str | None) -> str:
     """Return an attribute for a line: members may be hundreds."""
-    most = hostlist.MAX_SHOWN
-    return "unknown" if text is None else text if len(text) <= most else f"{text[:most]}..."
+    return "unknown" if text is None else hostlist.truncated(text)
 
 
 def _hops(number: float) -> str:

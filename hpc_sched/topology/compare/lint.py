@@ -59,7 +59,7 @@ def _skipped(topology: Topology) -> Iterator[str]:
         missing, level = topology.levels[above.level - 2 : above.level]
         yield (
             f"directly below {level} {above.name}, with no {missing} between: "
-            f"{hostlist.shortened(names)}"
+            f"{hostlist.fold_cut(names)}"
         )
 
 
@@ -69,7 +69,7 @@ def _single(topology: Topology) -> Iterator[str]:
     if names and len(names) < len(sizes):
         verb = "has" if len(names) == 1 else "have"
         leaves = plurals.text(len(names), "leaf")
-        yield f"{leaves} {verb} a single host: {hostlist.shortened(names)}"
+        yield f"{leaves} {verb} a single host: {hostlist.fold_cut(names)}"
 
 
 def _odd_sizes(topology: Topology) -> Iterator[str]:
@@ -85,8 +85,7 @@ def _odd_sizes(topology: Topology) -> Iterator[str]:
     for size, names in _odd(larger, usual):
         leaves, others = plurals.text(len(names), "leaf"), f"{alike} of {len(sizes)}"
         yield (
-            f"{leaves} with {size} hosts, where {others} have {usual:g}: "
-            f"{hostlist.shortened(names)}"
+            f"{leaves} with {size} hosts, where {others} have {usual:g}: {hostlist.fold_cut(names)}"
         )
 
 
@@ -100,7 +99,7 @@ def _unequal_links(topology: Topology) -> Iterator[str]:
         for ratio, names in _odd(ratios, usual):
             yield (
                 f"{level} oversubscribed {ratio_text(ratio)}, where "
-                f"{alike} of {len(ratios)} are {ratio_text(usual)}: {hostlist.shortened(names)}"
+                f"{alike} of {len(ratios)} are {ratio_text(usual)}: {hostlist.fold_cut(names)}"
             )
 
 

@@ -8,7 +8,8 @@ from hpc_sched.topology.readers.level_tree import LEAF, LevelTree
 from hpc_sched.topology.readers.reader_errors import Problems
 
 PREFIX = "hpc:"
-# Other keys of metadata and flavors with the same prefix.
+# Other keys of metadata and flavors with the same prefix. Kept current by
+# test_no_extra_spec_and_no_processor_type_is_a_level in tests/unit/test_topology_aggregates.py.
 NOT_LEVELS = frozenset(("app_class", "app_name", "cache_score", "group_size", "homogeneous"))
 NOT_LEVELS |= {"max_leaves", "min_leaves", "prefer", "processor", "require"}
 

@@ -1,7 +1,23 @@
 """The options of nova.conf that are arguments of hpc_sched's own topology drivers.
 
 They are one table, apart from the drivers: all of them are registered whichever driver is
-configured, and none of the others is imported for that.
+configured, and none of the others is imported for that. ``configuration.topology_options`` and the
+commands (``cli.common.sources``) take them from here.
+
+A new reader needs
+
+* a module in this package with a subclass of ``TextDriver`` (or ``TopologyDriver``), and its entry
+  point in pyproject.toml
+* its ``patterns``, ``others`` and ``rank``, and a line in the table of ranks in ``topology_driver``
+* for each argument an entry in :data:`OPTIONS`, in the order of the sample configuration; its name
+  in the driver's ``options``; and, unless it says where the text is, an argument of commands in
+  ``cli.common.sources``
+* a line in the help of ``topology_driver`` in ``configuration.topology_options``, and then
+  etc/hpc_sched.conf.sample from oslo-config-generator
+* ``is_discovered``, if its source changes with every cable that fails; then a word in the help of
+  ``topology_settle_time`` too
+* a section in docs/operator/fabric.rst, broken input in tests/broken_topologies.py, and texts for
+  the fuzzer in tests/fuzz/corpus.py
 """
 
 from typing import Any
@@ -14,7 +30,9 @@ REPLACE = (
     "be read half. "
 )
 
-# By argument.
+# Arguments that say where a text comes from; the others say how it is read.
+SOURCE = ("path", "command", "timeout")
+# By argument, in the order of the sample configuration.
 OPTIONS: dict[str, Any] = {
     "path": cfg.StrOpt(
         "topology_file",
@@ -55,28 +73,6 @@ OPTIONS: dict[str, Any] = {
         "the node). A node name map of OpenSM and infiniband-diags has this format and names "
         "switches too. Not used by ``aggregates``; ``ironic`` needs none.",
     ),
-    "host_pattern": cfg.StrOpt(
-        "topology_host_pattern",
-        mutable=True,
-        help="Regular expression for the descriptions of host channel adapters, for "
-        "``ibnetdiscover``. The host name is the match of its first group, or the whole match "
-        "without a group; an adapter that does not match belongs to no host. By default a "
-        'description is a host name, alone or with that of the adapter: "node0001 HCA-1" or '
-        r'"node0001 mlx5_0". Example: ^(\S+) mlx5_[0-3]$',
-    ),
-    "port_pattern": cfg.StrOpt(
-        "topology_port_pattern",
-        mutable=True,
-        help="Regular expression for the ports that count: for ``lldp`` names of a host's "
-        "interfaces, for ``ironic`` physical networks. By default all do.",
-    ),
-    "switch_pattern": cfg.StrOpt(
-        "topology_switch_pattern",
-        mutable=True,
-        help="Regular expression for the switches that count, by name or id, for ``lldp`` and "
-        "``ironic``. With ``lldp`` it also says which neighbours are switches; by default those "
-        "that say so themselves.",
-    ),
     "aggregate_key": cfg.DictOpt(
         "topology_aggregate_key",
         default={},
@@ -96,6 +92,19 @@ OPTIONS: dict[str, Any] = {
         "where ports name the leaves, the beginning of a trait, such as ``pod:CUSTOM_POD_``, or a "
         "key of the node's properties or extra.",
     ),
+    "port_pattern": cfg.StrOpt(
+        "topology_port_pattern",
+        mutable=True,
+        help="Regular expression for the ports that count: for ``lldp`` names of a host's "
+        "interfaces, for ``ironic`` physical networks. By default all do.",
+    ),
+    "switch_pattern": cfg.StrOpt(
+        "topology_switch_pattern",
+        mutable=True,
+        help="Regular expression for the switches that count, by name or id, for ``lldp`` and "
+        "``ironic``. With ``lldp`` it also says which neighbours are switches; by default those "
+        "that say so themselves.",
+    ),
     "cloud": cfg.StrOpt(
         "topology_cloud",
         mutable=True,
@@ -109,6 +118,15 @@ OPTIONS: dict[str, Any] = {
         "for ``slurm``. By default the first one with ``cluster_default: true``, else the only "
         "tree, else the only one of blocks.",
     ),
+    "host_pattern": cfg.StrOpt(
+        "topology_host_pattern",
+        mutable=True,
+        help="Regular expression for the descriptions of host channel adapters, for "
+        "``ibnetdiscover``. The host name is the match of its first group, or the whole match "
+        "without a group; an adapter that does not match belongs to no host. By default a "
+        'description is a host name, alone or with that of the adapter: "node0001 HCA-1" or '
+        r'"node0001 mlx5_0". Example: ^(\S+) mlx5_[0-3]$',
+    ),
 }
 
 
@@ -119,4 +137,4 @@ def of(*arguments: str) -> dict[str, Any]:
 
 def of_text(*arguments: str) -> dict[str, Any]:
     """Return the options of :class:`TextDriver`, and of some more arguments."""
-    return of("path", "command", "timeout", "name_map", *arguments)
+    return of(*SOURCE, "name_map", *arguments)

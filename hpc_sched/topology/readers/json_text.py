@@ -9,7 +9,6 @@ import msgspec
 from hpc_sched import exceptions, files
 from hpc_sched.json_values import ValueCounter
 from hpc_sched.topology import hostlist, plurals
-from hpc_sched.topology.readers.reader_errors import shortened
 
 # A value takes up to 170 bytes.
 MAX_VALUES = 10_000_000
@@ -89,10 +88,10 @@ def _problem(failure: Exception, content: bytes, start: int) -> str:
         return f": expected UTF-8, found byte 0x{failure.object[failure.start]:02x}"
     text = str(failure)
     if isinstance(failure, msgspec.ValidationError):
-        return f": {shortened(text)}"
+        return f": {hostlist.truncated(text)}"
     if not content[start:].strip():
         return ": expected JSON, found an empty text"
     found = _BYTE.search(text)
     at = len(content) if found is None else start + int(found[1])
     line, column = content.count(b"\n", 0, at) + 1, at - content.rfind(b"\n", 0, at)
-    return f":{line}:{column}: not JSON: {shortened(_BYTE.sub('', text))}"
+    return f":{line}:{column}: not JSON: {hostlist.truncated(_BYTE.sub('', text))}"

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from hpc_sched import exceptions
+from hpc_sched.topology.hostlist import truncated
 
 # The first ones are corrected first; a file with more is read again afterwards.
 MAX_PROBLEMS = 100
 MAX_REMARKS = 100
-# A line of a hostile file may be as long as the file.
-MAX_TEXT = 400
 MAX_SHOWN = 200  # characters of a command, or of what it prints
 
 
@@ -66,18 +65,13 @@ class Problems:
 
     def _sentence(self, line: int | None, text: str) -> str:
         where = ":".join(str(part) for part in (self.path, line) if part)
-        return f"{where}: {shortened(text)}" if where else shortened(text)
-
-
-def shortened(text: str) -> str:
-    """Return a text, cut after ``MAX_TEXT`` characters."""
-    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."
+        # A line of a hostile file may be as long as the file.
+        return f"{where}: {truncated(text)}" if where else truncated(text)
 
 
 def shown_command(command: Sequence[str]) -> str:
     """Return a command for error texts, truncated."""
-    text = shlex.join(command)
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+    return truncated(shlex.join(command), MAX_SHOWN)
 
 
 def first_of(names: Sequence[str]) -> str:

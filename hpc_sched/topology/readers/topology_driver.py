@@ -1,4 +1,21 @@
-"""Base class of topology drivers; the installed drivers, and the one that reads a text."""
+"""Base class of topology drivers; the installed drivers, and the one that reads a text.
+
+A text belongs to the first driver, by rank, with a pattern that matches it:
+
+==== ================= =================================================================
+rank driver            why there
+==== ================= =================================================================
+0    of other packages their patterns are expected to match their own texts only
+1    ``ibnetdiscover`` lines that no other text has
+2    ``kubernetes``    JSON, recognised by the kind of its objects
+3    ``lldp``          JSON, recognised by one key
+4    ``ironic``        JSON, recognised by keys such as "UUID" that other objects may have
+5    ``slurm``         lines, or a YAML key that JSON may have at the start of a line
+6    ``yaml``          keys that any of the other texts may have
+==== ================= =================================================================
+
+``aggregates`` reads no text.
+"""
 
 import abc
 import re

@@ -21,7 +21,7 @@ from hpc_sched.topology.readers.cabling.ethernet import shared_switches
 from hpc_sched.topology.readers.ironic import api, node_lists
 from hpc_sched.topology.readers.ironic.node_lists import Node, NodeLists, Port
 from hpc_sched.topology.readers.level_tree import LEAF, LevelTree
-from hpc_sched.topology.readers.reader_errors import Problems, pattern_of, shortened
+from hpc_sched.topology.readers.reader_errors import Problems, pattern_of
 from hpc_sched.topology.readers.text_driver import MAX_BYTES, Text, TextDriver
 from hpc_sched.topology.tree import Details
 
@@ -169,7 +169,8 @@ def _stated(node: Node, key: str, problems: Problems) -> Iterator[tuple[str, str
         if value := hostlist.printable(value):
             yield value, f"{where}: {key}"
     elif value is not None:
-        problems.note(None, f"{where}: {key}: expected a text, found {shortened(repr(value))}")
+        found = hostlist.truncated(repr(value))
+        problems.note(None, f"{where}: {key}: expected a text, found {found}")
 
 
 def _switch_names(ports: Sequence[Port], problems: Problems) -> dict[Port, str]:

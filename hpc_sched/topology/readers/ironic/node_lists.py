@@ -13,7 +13,7 @@ from typing import Any
 
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.readers import json_text
-from hpc_sched.topology.readers.reader_errors import Problems, shortened
+from hpc_sched.topology.readers.reader_errors import Problems
 
 _EXPECTED = (
     "expected nodes and ports of Ironic, as 'openstack baremetal node list --long -f json' and "
@@ -205,9 +205,10 @@ def _key(key: str) -> str:
 
 def _kind(found: object) -> str:
     if isinstance(found, dict):
-        return shortened(f"an object with {', '.join(map(repr, list(found)[:3])) or 'no keys'}")
+        keys = ", ".join(map(repr, list(found)[:3])) or "no keys"
+        return hostlist.truncated(f"an object with {keys}")
     if found is None:
         return "none"
     if isinstance(found, list):
         return f"a list of {plurals.text(len(found), 'item')}"
-    return shortened(repr(found))
+    return hostlist.truncated(repr(found))

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import msgspec
 
 from hpc_sched import exceptions
-from hpc_sched.topology import plurals
-from hpc_sched.topology.hostlist import printable
+from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.readers import json_text
 from hpc_sched.topology.readers.lldp.neighbours import Neighbour, neighbours_of
-from hpc_sched.topology.readers.reader_errors import MAX_PROBLEMS, shortened
+from hpc_sched.topology.readers.reader_errors import MAX_PROBLEMS
 
 # The outputs of what is a switch, whatever it announces.
 SWITCHES = "switches"
@@ -57,7 +56,7 @@ def read(content: bytes, name: str) -> Reports:
     faults: list[str] = []
     count = good = 0
     for given, is_switch, found in _outputs(content, name):
-        key = printable(given)
+        key = hostlist.printable(given)
         where = f"{name}: {key}"
         if not key:
             faults.append(f"{name}: expected the name of a host or switch, found {given[:9]!r}")
@@ -136,5 +135,5 @@ def _neighbours(output: bytes, where: str) -> list[Neighbour]:
 def _kind(found: object) -> str:
     if isinstance(found, dict):
         keys = ", ".join(repr(key) for key in list(found)[:3])
-        return shortened(f"an object with {keys or 'no keys'}")
+        return hostlist.truncated(f"an object with {keys or 'no keys'}")
     return {list: "a list", str: "a text", type(None): "null"}.get(type(found), "a number")

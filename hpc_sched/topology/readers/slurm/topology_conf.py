@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from hpc_sched.topology import hostlist
-from hpc_sched.topology.readers.reader_errors import InvalidItemError, Problems, shortened
+from hpc_sched.topology.readers.reader_errors import InvalidItemError, Problems
 from hpc_sched.topology.readers.slurm.blocks import BlockList
 from hpc_sched.topology.readers.slurm.switch_graph import SwitchLine
 
@@ -107,7 +107,7 @@ def _pairs_of(number: int, line: str, problems: Problems) -> dict[str, str]:
         pair = _PAIR.match(line, at)
         if not pair:
             raise InvalidItemError(
-                number, f"expected key=value, found {shortened(line[at:].strip())!r}"
+                number, f"expected key=value, found {hostlist.truncated(line[at:].strip())!r}"
             )
         stated = pair[1]
         key = _KEYS.get(stated.lower())
@@ -136,7 +136,7 @@ def _pairs_of(number: int, line: str, problems: Problems) -> dict[str, str]:
                 raise InvalidItemError(
                     number,
                     f"{_owner(pairs)}key {key!r}: expected a value, or one in quotes, found "
-                    f"{shortened(line[at:].strip())!r}",
+                    f"{hostlist.truncated(line[at:].strip())!r}",
                 )
             pairs[key] = value[2] if value[1] is None else value[1].strip()
             at = value.end()
