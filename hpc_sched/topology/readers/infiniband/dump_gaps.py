@@ -8,28 +8,21 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from hpc_sched.topology import plurals
 
-_NOUNS = (("S", "switch"), ("H", "HCA"))
 
-
-def sentences(nodes: Iterable[str], stated: Mapping[str, int], ends: Iterable[str]) -> list[str]:
-    """Return what is missing in a dump. Linear.
+def sentences(
+    nodes: Iterable[str], stated: Mapping[str, int], ends: Iterable[str]
+) -> Iterator[str]:
+    """Yield what is missing in a dump. Linear.
 
     :param nodes: ids such as S-0002c90200404718
     :param stated: number of cables in the section of a node that has one
     :param ends: the nodes of all cables, one for each end
     """
-    return [*_sections(nodes, stated), *_ends(stated, ends)]
-
-
-def _sections(nodes: Iterable[str], stated: Mapping[str, int]) -> Iterator[str]:
-    for kind, noun in _NOUNS:
+    for kind, noun in (("S", "switch"), ("H", "HCA")):
         without = [id_ for id_ in nodes if id_[0] == kind and id_ not in stated]
         if without:
             verb = "has" if len(without) == 1 else "have"
             yield f"{plurals.text(len(without), noun)}, such as {min(without)}, {verb} no section"
-
-
-def _ends(stated: Mapping[str, int], ends: Iterable[str]) -> Iterator[str]:
     found = Counter(id_ for id_ in ends if id_ in stated)
     missing = {id_: number - stated[id_] for id_, number in found.items() if number > stated[id_]}
     if missing:

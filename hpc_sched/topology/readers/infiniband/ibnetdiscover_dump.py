@@ -20,7 +20,7 @@ from hpc_sched import exceptions
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.readers.cabling.fabric import Cable
 from hpc_sched.topology.readers.infiniband import dump_gaps, port_report
-from hpc_sched.topology.readers.infiniband.port_report import ReportedCable
+from hpc_sched.topology.readers.infiniband.port_report import ReportedEnd
 from hpc_sched.topology.readers.name_map import normalized_guid
 
 SWITCH = "S"
@@ -133,7 +133,7 @@ class _DumpReader:
                 continue
             if line[0] in "CSR" and port_report.is_port(line):
                 if cable := port_report.cable_in(line):
-                    self._reported(cable, number)
+                    self._reported(number, *cable)
                 continue
             if line[0] == "[" and self._port(line, number):
                 continue
@@ -169,18 +169,20 @@ class _DumpReader:
         cables = [Cable(a[0], b[0], self.rates.get(a, self.rates.get(b))) for a, b in ends]
         return Dump(self.nodes, cables, remarks, [f"{self.name}: {text}" for text in incomplete])
 
-    def _reported(self, cable: ReportedCable, number: int) -> None:
-        here, there = (self._node(end.kind, end.guid) for end in cable[:2])
-        for node, end in ((here, cable.here), (there, cable.there)):
+    def _reported(
+        self, number: int, here: ReportedEnd, there: ReportedEnd, lanes: str, speed: str
+    ) -> None:
+        ports: list[Port] = []
+        for end in (here, there):
+            node = self._node(end.kind, end.guid)
             if end.description and len(end.description) <= MAX_DESCRIPTION:
                 node.description = node.description or end.description
             _add_guid(node, end.guid)
-        self.stated.setdefault(here.id, 0)
-        a, b = (here.id, cable.here.port), (there.id, cable.there.port)
-        if self._linked(a, b, number):
-            self.stated[here.id] += 1
-            if cable.speed in _LANE:
-                self.rates.setdefault(a, cable.lanes * _LANE[cable.speed])
+            ports.append((node.id, end.port))
+        (here_id, here_port), peer = ports
+        self.stated.setdefault(here_id, 0)
+        if self._linked((here_id, here_port), peer, number, lanes, speed):
+            self.stated[here_id] += 1
 
     def _port(self, line: str, number: int) -> bool:
         """Read the line of a port; return False if it is none."""
@@ -196,8 +198,7 @@ class _DumpReader:
         if self.other_end.get(a) == b and b in self.rates and peer.id in self.by_peers:
             return True  # all of it is known from the other end
         rate = _RATE.search(line, self._describe(peer, line, found.end()))
-        if self._linked(a, b, number) and rate and rate[2] in _LANE:
-            self.rates.setdefault(a, int(rate[1]) * _LANE[rate[2]])
+        self._linked(a, b, number, *(rate.groups() if rate else ("", "")))
         return True
 
     def _node(self, kind: str, guid: str) -> IBNode:
@@ -225,12 +226,10 @@ class _DumpReader:
                     self.by_peers.add(node.id)
         return last
 
-    def _linked(self, a: Port, b: Port, number: int) -> bool:
+    def _linked(self, a: Port, b: Port, number: int, lanes: str, speed: str) -> bool:
         """Link two ports; return False if one is linked to another port already."""
-        if self.other_end.get(a) == b:
-            return True
         for port, peer in ((a, b), (b, a)):
-            if (known := self.other_end.get(port)) is not None:
+            if (known := self.other_end.get(port, peer)) != peer:
                 port_, here, before = (f'"{node}"[{n}]' for node, n in (port, peer, known))
                 self.contradictions.add(
                     f"{self.name}:{number}: port {port_} is linked to {here} here and to {before} "
@@ -238,6 +237,8 @@ class _DumpReader:
                 )
                 return False
         self.other_end |= {a: b, b: a}
+        if speed in _LANE:
+            self.rates.setdefault(a, int(lanes) * _LANE[speed])
         return True
 
 

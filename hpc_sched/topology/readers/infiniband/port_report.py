@@ -14,7 +14,6 @@ _END = r"(CA|SW|RT)\s+[0-9]+\s+([0-9]{1,5})\s+0x([0-9a-fA-F]{1,16})"
 _LINE = re.compile(rf"{_END}\s+([0-9]{{1,2}})x\s+(\w+)\s+-\s+{_END}\s+\(\s*'")
 _UNLINKED = re.compile(rf"{_END}\s")
 _KINDS = {"CA": "H", "SW": "S", "RT": "R"}
-_BETWEEN = "' - '"
 
 
 class ReportedEnd(NamedTuple):
@@ -26,27 +25,21 @@ class ReportedEnd(NamedTuple):
     description: str
 
 
-class ReportedCable(NamedTuple):
-    """Two ports that are linked, with the lanes and the name of the data rate."""
+def cable_in(line: str) -> tuple[ReportedEnd, ReportedEnd, str, str] | None:
+    """Return two ports that are linked, the number of lanes and the name of their data rate.
 
-    here: ReportedEnd
-    there: ReportedEnd
-    lanes: int
-    speed: str
-
-
-def cable_in(line: str) -> ReportedCable | None:
-    """Return the cable of a line; None for a line of another kind, or one that is incomplete."""
+    None for a line of another kind, or one that is incomplete.
+    """
     found = _LINE.match(line)
     rest = line[found.end() :].rstrip(" )") if found else ""
     if not found or not rest.endswith("'"):
         return None
     kind, port, guid, lanes, speed, peer_kind, peer_port, peer_guid = found.groups()
-    here, _, there = rest[:-1].partition(_BETWEEN)
-    return ReportedCable(
+    here, _, there = rest[:-1].partition("' - '")
+    return (
         ReportedEnd(_KINDS[kind], guid, int(port), here.strip()),
         ReportedEnd(_KINDS[peer_kind], peer_guid, int(peer_port), there.strip()),
-        int(lanes),
+        lanes,
         speed,
     )
 

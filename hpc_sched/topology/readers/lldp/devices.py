@@ -6,7 +6,7 @@ of them.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hpc_sched import exceptions
@@ -24,93 +24,74 @@ OPTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Devices:
-    """The devices by their unique names."""
-
-    of_report: Mapping[str, str]  # name of a report to device
-    of_chassis: Mapping[Chassis, str]
-    ids: Mapping[str, str]  # device to its chassis id, where it has announced one
-    switches: frozenset[str]
-    hosts: Mapping[str, str]  # device to the host's name
-    remarks: tuple[str, ...]
-
-
-def devices_of(reports: Iterable[Report], pattern: re.Pattern[str] | None, name: str) -> Devices:
-    """Return the devices of reports, sorted by name. Linear in neighbours.
+    """The devices of reports by their unique names, sorted. Linear in neighbours.
 
     A device is a switch if its name or id matches ``pattern``. Without a pattern it is one if it is
     filed as a switch, or announces itself as a bridge or router; but a report that is not filed as
     a switch is a host's where others are. Other reports are those of hosts. If only switches
     report, hosts are their other neighbours that have names.
 
-    :raises exceptions.TopologyError: if no report is a host's that way, or a device is connected
-        as hosts are and announces itself as switches do
+    Raises a TopologyError if no report is a host's that way, or a device is connected as hosts are
+    and announces itself as switches do.
     """
-    return _Reader(tuple(reports), pattern, name).devices()
 
-
-@dataclass
-class _Reader:
-    reports: tuple[Report, ...]
+    reports: Sequence[Report]
     pattern: re.Pattern[str] | None
-    name: str
+    name: str  # of the text, in errors
+    of_report: dict[str, str] = field(default_factory=dict)  # name of a report to device
     of_chassis: dict[Chassis, str] = field(default_factory=dict)
-    of_report: dict[str, str] = field(default_factory=dict)
-    ids: dict[str, str] = field(default_factory=dict)
-    forwards: dict[str, bool | None] = field(default_factory=dict)
-    unclear: dict[str, set[str]] = field(default_factory=dict)  # devices of one name
+    ids: dict[str, str] = field(default_factory=dict)  # device to an announced chassis id
+    switches: set[str] = field(default_factory=set)
+    hosts: dict[str, str] = field(default_factory=dict)  # device to the host's name
+    remarks: list[str] = field(default_factory=list)
+    _forwards: dict[str, bool | None] = field(default_factory=dict)
 
-    def devices(self) -> Devices:
-        self._name_chassis()
+    def __post_init__(self) -> None:
+        unclear = self._name_chassis()
         self._name_reports()
         for report in self.reports:
             for neighbour in report.neighbours:
                 device = self.of_chassis[neighbour.chassis]
-                known = self.forwards.setdefault(device, neighbour.forwards)
+                known = self._forwards.setdefault(device, neighbour.forwards)
                 if known is None or neighbour.forwards:
-                    self.forwards[device] = neighbour.forwards
-        switches = self._switches()
-        hosts = {
+                    self._forwards[device] = neighbour.forwards
+        self.switches = self._found_switches()
+        self.hosts = {
             self.of_report[report.name]: report.name
             for report in self.reports
-            if not report.is_switch and self.of_report[report.name] not in switches
+            if not report.is_switch and self.of_report[report.name] not in self.switches
+        } or {
+            device: device
+            for chassis, device in sorted(self.of_chassis.items())
+            if chassis.name
+            and device not in self.switches
+            and (self.pattern is not None or not self._forwards[device])
         }
-        if not hosts:
-            hosts = {
-                device: device
-                for chassis, device in sorted(self.of_chassis.items())
-                if chassis.name and device not in switches and not self._may_be_switch(device)
-            }
-        if not hosts:
+        if not self.hosts:
             raise exceptions.TopologyError(
                 f"{self.name}: expected hosts and the switches that they are connected to, found "
-                f"{plurals.text(len(switches), 'device')} that announce themselves as switches: "
-                f"{OPTIONS}"
+                f"{plurals.text(len(self.switches), 'device')} that announce themselves as "
+                f"switches: {OPTIONS}"
             )
-        if self.pattern is None:
-            self._check(switches, hosts)
-        remarks = [
+        if self.pattern is None and not any(report.is_switch for report in self.reports):
+            self._check()
+        several = [
             f"{self.name}: {plurals.text(len(both), 'switch')} are called {name!r}, read as "
             f"{first_of(sorted(both))}"
-            for name, devices in sorted(self.unclear.items())
-            if len(both := devices & switches) > 1
+            for name, devices in sorted(unclear.items())
+            if len(both := devices & self.switches) > 1
         ]
-        return Devices(
-            self.of_report,
-            self.of_chassis,
-            self.ids,
-            frozenset(switches),
-            hosts,
-            tuple(remarks[:MAX_REMARKS]),
-        )
+        self.remarks = several[:MAX_REMARKS]
 
-    def _name_chassis(self) -> None:
-        """Give each chassis the name of its device, which is unique.
+    def _name_chassis(self) -> dict[str, set[str]]:
+        """Give each chassis the name of its device, which is unique; return devices of one name.
 
         Ids of one name are one device where they are at the end of one link: it has another id in
         each protocol. Others are different devices that have a default name.
         """
+        unclear: dict[str, set[str]] = {}
         names: dict[str, Counter[str]] = {}  # by id
         same: dict[Chassis, Chassis] = {}  # to another one of the same device, up to a first
 
@@ -135,9 +116,10 @@ class _Reader:
             name = device = chassis.name or usual[chassis.id] or chassis.id
             if several[name] > 1:
                 device = f"{name}-{first(Chassis(chassis.id, name)).id}"
-                self.unclear.setdefault(name, set()).add(device)
+                unclear.setdefault(name, set()).add(device)
             self.of_chassis[chassis] = device
             self.ids.setdefault(device, chassis.id)
+        return unclear
 
     def _name_reports(self) -> None:
         """Find the device of each report: by its name, else by a short name that is unique."""
@@ -151,60 +133,52 @@ class _Reader:
             known = report.name in devices or not is_clear
             self.of_report[report.name] = report.name if known else by_short[name]
 
-    def _switches(self) -> set[str]:
-        filed = {self.of_report[report.name] for report in self.reports if report.is_switch}
+    def _found_switches(self) -> set[str]:
         if self.pattern is not None:
-            every = {*self.of_chassis.values(), *self.of_report.values()}
-            return {device for device in every if self._matches(device)}
+            return {
+                device
+                for device in {*self.of_chassis.values(), *self.of_report.values()}
+                if any(map(self.pattern.search, filter(None, (device, self.ids.get(device)))))
+            }
         reporting = set(self.of_report.values())
         seen_by_hosts = {
             self.of_chassis[neighbour.chassis]
             for report in self.reports
-            if not report.is_switch and not self.forwards.get(self.of_report[report.name])
+            if not report.is_switch and not self._forwards.get(self.of_report[report.name])
             for neighbour in report.neighbours
         }
         others = {
             device
-            for device, forwards in self.forwards.items()
+            for device, forwards in self._forwards.items()
             if device not in reporting
             and (forwards or (forwards is None and device in seen_by_hosts))
         }
-        if filed:
-            return filed | others
-        return others | {device for device in reporting if self.forwards.get(device)}
+        filed = {self.of_report[report.name] for report in self.reports if report.is_switch}
+        return others | (filed or {device for device in reporting if self._forwards.get(device)})
 
-    def _matches(self, device: str) -> bool:
-        assert self.pattern is not None
-        return any(self.pattern.search(one) for one in (device, self.ids.get(device, "")) if one)
-
-    def _may_be_switch(self, device: str) -> bool:
-        return self.pattern is None and self.forwards[device] is True
-
-    def _check(self, switches: set[str], hosts: Mapping[str, str]) -> None:
+    def _check(self) -> None:
         """Refuse reporters that announce themselves as switches and are connected as hosts are.
 
         A hypervisor with a bridge of its own announces itself as one.
         """
-        if any(report.is_switch for report in self.reports):
-            return
-        linked: dict[str, set[str]] = {}
-        for report in self.reports:
-            here = self.of_report[report.name]
-            for neighbour in report.neighbours:
-                there = self.of_chassis[neighbour.chassis]
-                linked.setdefault(here, set()).add(there)
-                linked.setdefault(there, set()).add(here)
+        links = {
+            (self.of_report[report.name], self.of_chassis[neighbour.chassis])
+            for report in self.reports
+            for neighbour in report.neighbours
+        }
+        ends = by_key(end for a, b in links for end in ((a, b), (b, a)))
+        linked = {device: set(others) for device, others in ends.items()}
         # What a host is connected to, and every part of it.
-        carriers = {frozenset(linked.get(host, set()) & switches) for host in hosts}
+        carriers = {frozenset(linked.get(host, set()) & self.switches) for host in self.hosts}
         by_switch = by_key((switch, each) for each in carriers for switch in each)
-        doubtful = []
-        for report in self.reports:
-            device = self.of_report[report.name]
-            above = linked.get(device, set())
-            if device not in switches or not above or not above.isdisjoint(hosts):
-                continue
-            if any(above <= each for each in by_switch.get(min(above), ())):
-                doubtful.append(report.name)
+
+        def is_doubtful(device: str) -> bool:
+            above = linked.get(device)
+            if device not in self.switches or not above or not above.isdisjoint(self.hosts):
+                return False
+            return any(above <= each for each in by_switch.get(min(above), ()))
+
+        doubtful = [one.name for one in self.reports if is_doubtful(self.of_report[one.name])]
         if doubtful:
             raise exceptions.TopologyError(
                 f"{self.name}: {plurals.text(len(doubtful), 'device')} "

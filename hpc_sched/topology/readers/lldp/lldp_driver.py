@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hpc_sched import exceptions
@@ -12,12 +12,9 @@ from hpc_sched.topology.readers import driver_options
 from hpc_sched.topology.readers.cabling.ethernet import ethernet_fabric
 from hpc_sched.topology.readers.cabling.fabric import Cable
 from hpc_sched.topology.readers.lldp import lldp_folder, reports
-from hpc_sched.topology.readers.lldp.devices import OPTIONS, Devices, devices_of
-from hpc_sched.topology.readers.lldp.reports import Report
+from hpc_sched.topology.readers.lldp.devices import OPTIONS, Devices
 from hpc_sched.topology.readers.reader_errors import pattern_of
 from hpc_sched.topology.readers.text_driver import MAX_BYTES, Text, TextDriver
-
-_Pattern = re.Pattern[str] | None
 
 
 class LldpDriver(TextDriver):
@@ -58,36 +55,35 @@ class LldpDriver(TextDriver):
 
         With an output that is damaged the topology is incomplete.
         """
-        found = reports.read(content, name)
-        devices = devices_of(found.reports, self.switch_pattern, name)
-        cables = list(_cables(found.reports, devices, self.port_pattern))
+        found, faults = reports.read(content, name)
+        devices = Devices(found, self.switch_pattern, name)
+        cables = list(_cables(devices, self.port_pattern))
         connected = {cable.a for cable in cables}
-        if connected.isdisjoint(map(_host, devices.hosts)):
+        if connected.isdisjoint(devices.hosts):
             raise exceptions.TopologyError(
                 f"{name}: expected hosts that are connected to switches, found "
                 f"{plurals.text(len(devices.hosts), 'host')}, "
                 f"{plurals.text(len(devices.switches), 'switch')} and no link between them that "
                 f"counts: {OPTIONS}; see topology_port_pattern"
             )
-        alone = sorted(host for key, host in devices.hosts.items() if _host(key) not in connected)
-        remarks = list(devices.remarks)
-        if alone:
-            shown = hostlist.first(alone)
-            remarks.append(f"{name}: hosts without a switch, which are left out: {shown}")
-        if unfiled := _unfiled(found.reports, devices):
-            shown = hostlist.first(unfiled)
-            remarks.append(
-                f"{name}: connected to the switches, without a file of their own, and left out: "
-                f"{shown}"
-            )
+        alone = sorted(host for key, host in devices.hosts.items() if key not in connected)
+        left_out = {
+            "hosts without a switch, which are left out": alone,
+            "connected to the switches, without a file of their own, and left out": _unfiled(
+                devices
+            ),
+        }
+        remarks = [
+            f"{name}: {what}: {hostlist.first(hosts)}" for what, hosts in left_out.items() if hosts
+        ]
         try:
             return ethernet_fabric(
                 cables,
-                {_switch(one): one for one in devices.switches},
-                {_host(key): host for key, host in devices.hosts.items()},
+                {one: one for one in devices.switches},
+                devices.hosts,
                 ids={one: devices.ids[one] for one in devices.switches if one in devices.ids},
-                remarks=remarks,
-                incomplete=found.faults,
+                remarks=[*devices.remarks, *remarks],
+                incomplete=faults,
             )
         except exceptions.TopologyError as error:
             raise exceptions.TopologyError(
@@ -95,21 +91,13 @@ class LldpDriver(TextDriver):
             ) from error
 
 
-def _host(device: str) -> str:
-    return f"H-{device}"
-
-
-def _switch(device: str) -> str:
-    return f"S-{device}"
-
-
-def _unfiled(reports: Sequence[Report], devices: Devices) -> list[str]:
+def _unfiled(devices: Devices) -> list[str]:
     """Return the devices that switches see and that are neither, sorted, without nameless ones."""
     known = {*devices.switches, *devices.of_report.values(), *devices.hosts}
     return sorted(
         {
             there
-            for report in reports
+            for report in devices.reports
             if devices.of_report[report.name] in devices.switches
             for neighbour in report.neighbours
             if neighbour.chassis.name
@@ -118,25 +106,25 @@ def _unfiled(reports: Sequence[Report], devices: Devices) -> list[str]:
     )
 
 
-def _cables(reports: Sequence[Report], devices: Devices, ports: _Pattern) -> Iterator[Cable]:
+def _cables(devices: Devices, ports: re.Pattern[str] | None) -> Iterator[Cable]:
     """Yield the cables between switches and hosts, those of hosts from the host.
 
     A host's cable counts if the interface of the host matches the pattern. Its own name for that is
     better than what it announces.
     """
-    own = {devices.of_report[report.name] for report in reports}
-    for report in reports:
+    hosts, switches, own = devices.hosts, devices.switches, {*devices.of_report.values()}
+    for report in devices.reports:
         here = devices.of_report[report.name]
         for neighbour in report.neighbours:
             there = devices.of_chassis[neighbour.chassis]
-            if here in devices.hosts and there in devices.switches:
-                if ports is None or ports.search(neighbour.interface):
-                    yield Cable(_host(here), _switch(there))
-            elif here not in devices.switches:
-                continue
-            elif there in devices.switches:
-                yield Cable(_switch(here), _switch(there))
-            elif there in devices.hosts and (
-                ports is None or (there not in own and ports.search(neighbour.port))
+            if there in switches and (
+                here in switches
+                or (here in hosts and (ports is None or ports.search(neighbour.interface)))
             ):
-                yield Cable(_host(there), _switch(here))
+                yield Cable(here, there)
+            elif (
+                here in switches
+                and there in hosts
+                and (ports is None or (there not in own and ports.search(neighbour.port)))
+            ):
+                yield Cable(there, here)

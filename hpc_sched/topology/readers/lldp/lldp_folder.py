@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 from hpc_sched import exceptions, files
 from hpc_sched.topology import plurals
@@ -11,8 +13,8 @@ from hpc_sched.topology.readers.lldp.reports import SWITCHES
 
 # More than hosts and switches of any fabric that is read.
 MAX_FILES = 100_000
-_PACKED = (".gz", ".xz", ".bz2")
-_SUFFIXES = (".json", ".json0")
+# Of files, after the name of the host or switch.
+_SUFFIXES = re.compile(r"(?:\.json0)?(?:\.json)?(?:\.bz2)?(?:\.xz)?(?:\.gz)?\Z")
 
 
 def read(path: str, max_bytes: int) -> bytes:
@@ -24,7 +26,7 @@ def read(path: str, max_bytes: int) -> bytes:
     :raises exceptions.TopologyError: if a file cannot be read, one name has two files, or there is
         too much to read
     """
-    outputs = _outputs(Path(path), max_bytes)
+    outputs: dict[str, Any] = _outputs(Path(path), max_bytes)
     switches = Path(path, SWITCHES)
     if switches.is_dir():
         below = _outputs(switches, max_bytes - sum(map(len, outputs.values())))
@@ -33,7 +35,7 @@ def read(path: str, max_bytes: int) -> bytes:
                 f"{path}: expected one file for {both[0]!r}, found two, in the folder and in "
                 f"{SWITCHES!r}"
             )
-        return json.dumps({**outputs, SWITCHES: below}).encode()
+        outputs[SWITCHES] = below
     return json.dumps(outputs).encode()
 
 
@@ -60,17 +62,9 @@ def _outputs(folder: Path, max_bytes: int) -> dict[str, str]:
         packed = files.read_bytes(path, exceptions.TopologyError, left)
         content = decompressed(packed, str(path), left)
         left -= len(content)
-        reporter = _reporter(name)
+        reporter = _SUFFIXES.sub("", name, count=1)
         if reporter in outputs:
             raise exceptions.TopologyError(f"{path}: expected one file for {reporter!r}, found two")
         # What is no UTF-8 is an error of this file, not of all.
         outputs[reporter] = content.decode("utf-8-sig", "replace")
     return outputs
-
-
-def _reporter(name: str) -> str:
-    """Return the name of the host or switch of a file."""
-    for suffixes in (_PACKED, _SUFFIXES):
-        for suffix in suffixes:
-            name = name.removesuffix(suffix)
-    return name

@@ -13,9 +13,6 @@ from typing import Any
 
 from hpc_sched.topology.hostlist import printable
 
-# Capabilities of what forwards frames or packets.
-_FORWARDING = frozenset(("bridge", "router"))
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Chassis:
@@ -41,17 +38,14 @@ def neighbours_of(document: object) -> list[Neighbour] | None:
         return None
     return [
         neighbour
-        for lldp in _items(document["lldp"])
-        if isinstance(lldp, dict)
+        for lldp in _objects(document["lldp"])
         for name, interface in _interfaces(lldp.get("interface"))
         if (neighbour := _neighbour(name, interface)) is not None
     ]
 
 
 def _interfaces(found: object) -> Iterator[tuple[str, dict[str, Any]]]:
-    for item in _items(found):
-        if not isinstance(item, dict):
-            continue
+    for item in _objects(found):
         if isinstance(item.get("name"), str):
             yield item["name"], item
         else:
@@ -59,7 +53,7 @@ def _interfaces(found: object) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _neighbour(interface: str, found: dict[str, Any]) -> Neighbour | None:
-    chassis = next((one for one in _items(found.get("chassis")) if isinstance(one, dict)), {})
+    chassis = next(iter(_objects(found.get("chassis"))), {})
     name = _text(chassis.get("name"))
     if not name and not _text(chassis.get("id")):
         # json has the name as key of all the rest.
@@ -70,8 +64,8 @@ def _neighbour(interface: str, found: dict[str, Any]) -> Neighbour | None:
     id_ = printable(_text(chassis.get("id"))).lower() or name
     if not id_:
         return None
-    port = next((one for one in _items(found.get("port")) if isinstance(one, dict)), {})
-    is_named = _type(port.get("id")) == "ifname"
+    port = next(iter(_objects(found.get("port"))), {})
+    is_named = [one.get("type") for one in _objects(port.get("id"))][:1] == ["ifname"]
     port_name = _text(port.get("id" if is_named else "descr")) or _text(port.get("id"))
     return Neighbour(
         printable(interface),
@@ -82,19 +76,20 @@ def _neighbour(interface: str, found: dict[str, Any]) -> Neighbour | None:
 
 
 def _forwards(capabilities: object) -> bool | None:
-    found = [one for one in _items(capabilities) if isinstance(one, dict)]
-    if not found:
-        return None
-    return any(
-        one.get("enabled") is True and str(one.get("type")).lower() in _FORWARDING for one in found
-    )
+    found = [
+        one.get("enabled") is True and str(one.get("type")).lower() in ("bridge", "router")
+        for one in _objects(capabilities)
+    ]
+    return any(found) if found else None
+
+
+def _objects(found: object) -> list[dict[str, Any]]:
+    """Return the objects of a list, or the object that stands for a list of one."""
+    return [one for one in _items(found) if isinstance(one, dict)]
 
 
 def _items(found: object) -> list[Any]:
-    """Return a list, or what stands for a list of one."""
-    if isinstance(found, list):
-        return found
-    return [] if found is None else [found]
+    return found if isinstance(found, list) else [found]
 
 
 def _text(found: object) -> str:
@@ -104,7 +99,3 @@ def _text(found: object) -> str:
         if isinstance(value, str) and value.strip():
             return value.strip()
     return ""
-
-
-def _type(found: object) -> str:
-    return next((str(one.get("type")) for one in _items(found) if isinstance(one, dict)), "")

@@ -36,16 +36,8 @@ class Report:
     neighbours: tuple[Neighbour, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Reports:
-    """All reports that could be read, by name; and sentences on the others."""
-
-    reports: tuple[Report, ...]
-    faults: tuple[str, ...]
-
-
-def read(content: bytes, name: str) -> Reports:
-    """Return the reports of a text, sorted. Linear.
+def read(content: bytes, name: str) -> tuple[list[Report], list[str]]:
+    """Return the reports of a text, sorted by name, and sentences on damaged ones. Linear.
 
     An empty output is a device without neighbours, and so is one that is damaged.
 
@@ -81,7 +73,7 @@ def read(content: bytes, name: str) -> Reports:
         faults[MAX_PROBLEMS:] = [f"{name}: and {more}"]
     if not good:
         raise exceptions.TopologyError(*faults or [f"{name}: {_EXPECTED} by host, found none"])
-    return Reports(tuple(reports[key] for key in sorted(reports)), tuple(faults))
+    return [reports[key] for key in sorted(reports)], faults
 
 
 def _outputs(content: bytes, name: str) -> Iterator[tuple[str, bool, bytes]]:
