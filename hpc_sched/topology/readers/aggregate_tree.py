@@ -10,8 +10,10 @@ from hpc_sched.topology.readers.reader_errors import Problems
 PREFIX = "hpc:"
 # Other keys of metadata and flavors with the same prefix. Kept current by
 # test_no_extra_spec_and_no_processor_type_is_a_level in tests/unit/test_topology_aggregates.py.
-NOT_LEVELS = frozenset(("app_class", "app_name", "cache_score", "group_size", "homogeneous"))
-NOT_LEVELS |= {"max_leaves", "min_leaves", "prefer", "processor", "require"}
+NOT_LEVELS = {
+    *("app_class", "app_name", "cache_score", "group_size", "homogeneous"),
+    *("max_leaves", "min_leaves", "prefer", "processor", "require"),
+}
 
 
 class _HostAggregate(Protocol):
@@ -44,11 +46,9 @@ def topology_of(
             _read(aggregate, keys, tree)
     problems.stop()
     missing = "host aggregate with hosts has metadata"
-    if keys:
-        tree.require(
-            {level: f"{missing} {key}" for level, key in keys.items()}, "topology_aggregate_key"
-        )
-    elif not tree.hosts:
+    stated = {level: f"{missing} {key}" for level, key in (keys or {}).items()}
+    tree.require(stated, "topology_aggregate_key")
+    if not keys and not tree.hosts:
         problems.note(
             None, f"no {missing} {PREFIX}{LEAF}: set it, or choose another topology_driver"
         )

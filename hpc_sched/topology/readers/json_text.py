@@ -16,7 +16,6 @@ MAX_VALUES = 10_000_000
 MAX_NESTING = 64
 
 _BYTE = re.compile(r" \(byte (\d+)\)\Z")
-_TRAILING = "trailing characters"
 Kind = TypeVar("Kind")
 
 
@@ -62,7 +61,7 @@ def documents_of(kind: type[Kind], content: bytes, name: str) -> list[Kind]:
                 found.append(decoder.decode(text[at:]))
             except msgspec.DecodeError as failure:
                 place = _BYTE.search(str(failure))
-                if place is None or _TRAILING not in str(failure):
+                if place is None or "trailing characters" not in str(failure):
                     raise
                 # The place is that after the first character of the next document.
                 end = at + int(place[1]) - 1

@@ -9,7 +9,7 @@ are those of the node name map of OpenSM and infiniband-diags, which can be used
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import UserDict
 
 from hpc_sched import exceptions, files
 from hpc_sched.topology import plurals
@@ -23,36 +23,28 @@ _SHOWN = 80
 MAX_ENTRIES = 1_000_000
 
 
-class NameMap(Mapping[str, str]):
+class NameMap(UserDict[str, str]):
     """Names by key, for one reading of a topology: knows which of its lines have been used."""
 
-    def __init__(self, path: str, names: Mapping[str, str], lines: Mapping[str, int]) -> None:
+    def __init__(self, path: str, names: dict[str, str], lines: dict[str, int]) -> None:
         self.path = path
-        self._names = names
+        self.data = names  # not copied: there may be a million
         self._lines = lines  # of each key
         self._used: set[int] = set()
 
     def __getitem__(self, key: str) -> str:
-        name = self._names[key]
+        name = self.data[key]
         self._used.add(self._lines[key])
         return name
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
     def remarks(self) -> list[str]:
         """Return a sentence on the lines that have not been used, or none."""
-        unused: dict[int, str] = {}
-        for key, line in self._lines.items():
-            if line not in self._used:
-                unused.setdefault(line, key)
+        # A line has its key as written first.
+        lines = reversed(self._lines.items())
+        unused = {line: key for key, line in lines if line not in self._used}
         if not unused:
             return []
-        first = min(unused)
-        more = len(unused) - 1
+        first, more = min(unused), len(unused) - 1
         others = f", nor do {plurals.text(more, 'more line')}" if more else ""
         key = unused[first][:_SHOWN]
         return [f"{self.path}:{first}: {key!r} matches no host or switch{others}"]

@@ -2,8 +2,9 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from hpc_sched import exceptions
 from hpc_sched.topology.hostlist import truncated
@@ -14,8 +15,12 @@ MAX_REMARKS = 100
 MAX_SHOWN = 200  # characters of a command, or of what it prints
 
 
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
 class InvalidItemError(Exception):
-    """A line and a text: one item of a description is wrong, those after it can be read."""
+    """A line, if any, and a text: an item of a description is wrong, those after it can be read."""
 
 
 class Problems:
@@ -32,6 +37,14 @@ class Problems:
         self._problems.append(self._sentence(line, text))
         if len(self._problems) >= MAX_PROBLEMS:
             self.stop()
+
+    def of_each(self, items: Iterable[Item], read: Callable[[Item], Found]) -> list[Found]:
+        """Return what is read of each item, but for those that are :meth:`collecting`'s."""
+        found = []
+        for item in items:
+            with self.collecting():
+                found.append(read(item))
+        return found
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
@@ -78,6 +91,11 @@ def first_of(names: Sequence[str]) -> str:
     """Return the first name, and the number of the others."""
     more = len(names) - 1
     return f"{names[0]!r}" + (f" (and {more} more)" if more else "")
+
+
+def matches(pattern: re.Pattern[str] | None, *texts: str) -> bool:
+    """True if there is no pattern, or one of some texts has a match."""
+    return pattern is None or any(map(pattern.search, texts))
 
 
 def pattern_of(text: str | None, option: str) -> re.Pattern[str] | None:

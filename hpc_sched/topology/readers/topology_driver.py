@@ -18,10 +18,11 @@ rank driver            why there
 """
 
 import abc
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from hpc_sched import exceptions, extensions
 from hpc_sched.topology.model import Topology
@@ -93,7 +94,7 @@ def options_of(name: str) -> Mapping[str, Any]:
         return {}
 
 
-def _class_of(name: str) -> Any:
+def _class_of(name: str) -> Callable[..., TopologyDriver]:
     """Return what an entry point names; TopologyError where that is not one class."""
     points = extensions.points(NAMESPACE).select(name=name)
     if not points:
@@ -107,7 +108,7 @@ def _class_of(name: str) -> Any:
             f"several packages bring a topology driver {name!r}: {values}"
         )
     try:
-        return points[name].load()
+        return cast(Callable[..., TopologyDriver], points[name].load())
     except Exception as error:
         raise exceptions.TopologyError(
             f"topology driver {name!r} cannot be loaded: {error}"
@@ -118,12 +119,11 @@ def driver(name: str, **options: Any) -> TopologyDriver:
     """Return a new driver of ``hpc_sched.topology``; TopologyError for a wrong name or options."""
     cls = _class_of(name)
     try:
-        made: TopologyDriver = cls(**options)
+        return cls(**options)
     except TypeError as error:
         raise exceptions.TopologyError(
             f"topology driver {name!r} does not take these options: {error}"
         ) from error
-    return made
 
 
 def load(driver: str, **options: Any) -> Topology:
@@ -144,10 +144,9 @@ def driver_of(content: bytes, name: str) -> str:
     for driver in sorted(classes, key=lambda driver: (classes[driver].rank, driver)):
         if any(pattern.search(start) for pattern in classes[driver].patterns):
             return driver
-    for cls in classes.values():
-        for pattern, instead in cls.others:
-            if pattern.search(start):
-                raise exceptions.TopologyError(f"{name}: not read by any driver: use {instead}")
+    for pattern, instead in itertools.chain.from_iterable(cls.others for cls in classes.values()):
+        if pattern.search(start):
+            raise exceptions.TopologyError(f"{name}: not read by any driver: use {instead}")
     raise exceptions.TopologyError(
         f"{name}: expected a topology that one of the drivers {', '.join(classes)} reads; put a "
         "driver's name in front of the file, as in yaml:FILE, to see what is wrong with it"

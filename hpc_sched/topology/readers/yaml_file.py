@@ -7,6 +7,7 @@ line; a wrong switch or host does not hide the errors after it.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import yaml
@@ -22,9 +23,7 @@ from hpc_sched.yaml_nodes import is_null, line_of
 
 # A level of switches nests a list and its keys.
 MAX_NESTING = 4 * MAX_LEVELS
-_TOP_KEYS = ("levels", "switches")
 _SWITCH_KEYS = ("name", "switches", "hosts", "processor", "members", "ids")
-_HOST_KEYS = ("name", "processor", "id")
 
 
 class YamlFileDriver(TextDriver):
@@ -61,7 +60,7 @@ class _TreeReader:
         levels: list[str] = []
         top = root
         with self.problems.collecting():
-            fields = mapping(root, "the file", _TOP_KEYS)
+            fields = mapping(root, "the file", ("levels", "switches"))
             if "switches" not in fields:
                 raise invalid(root, "key 'switches' is missing")
             tree = self._switches(fields["switches"], ())
@@ -125,9 +124,9 @@ class _TreeReader:
             raise invalid(item, f"switch {name!r} has both 'hosts' and 'switches'")
         if "hosts" in fields:
             return self._hosts(fields["hosts"], name)
-        if "switches" in fields:
-            return self._switches(fields["switches"], path)
-        raise invalid(item, f"switch {name!r} has neither 'hosts' nor 'switches'")
+        if "switches" not in fields:
+            raise invalid(item, f"switch {name!r} has neither 'hosts' nor 'switches'")
+        return self._switches(fields["switches"], path)
 
     def _listed(self, node: yaml.Node, what: str) -> tuple[str, ...]:
         """Return other names of a switch: folded ones, or any text in quotes."""
@@ -147,18 +146,15 @@ class _TreeReader:
         lists = _lists(node, f"hosts of leaf {leaf!r}")
         if not lists:
             raise invalid(node, f"leaf {leaf!r} has no hosts")
-        hosts: list[str] = []
-        for item in lists:
-            with self.problems.collecting():
-                hosts += self._named_hosts(item, leaf)
-        return hosts
+        found = self.problems.of_each(lists, lambda item: self._named_hosts(item, leaf))
+        return list(chain.from_iterable(found))
 
     def _named_hosts(self, item: yaml.Node, leaf: str) -> list[str]:
         name = item
         stated: dict[str, str] = {}
         if isinstance(item, yaml.MappingNode):
             what = f"a host of leaf {leaf!r}"
-            fields = mapping(item, what, _HOST_KEYS)
+            fields = mapping(item, what, ("name", "processor", "id"))
             if "name" not in fields:
                 raise invalid(item, f"{what} has no name")
             name = fields["name"]

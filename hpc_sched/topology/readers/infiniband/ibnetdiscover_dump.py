@@ -35,8 +35,10 @@ _MAX_PORTS = 256
 _SHOWN = 80
 
 # Data rate of one lane in Gb/s.
-_LANE = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0}
-_LANE |= {"HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
+_LANE = {
+    **{"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0},
+    **{"HDR": 50.0, "NDR": 100.0, "XDR": 200.0},
+}
 
 # For stripped lines. Every repetition ends at a character that it cannot contain, so that matching
 # takes linear time.

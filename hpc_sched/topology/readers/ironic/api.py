@@ -7,8 +7,10 @@ from hpc_sched import clock, exceptions
 
 # The first microversion in which ports say that they are a SmartNIC's; Stein.
 VERSION = "1.53"
-_NODE_FIELDS = "uuid,name,traits,properties,extra"
-_PORT_FIELDS = "uuid,node_uuid,local_link_connection,physical_network"
+_FIELDS = {
+    "nodes": "uuid,name,traits,properties,extra",
+    "ports": "uuid,node_uuid,local_link_connection,physical_network",
+}
 # Seconds for one call, and for all.
 CALL_TIMEOUT = 60.0
 TIMEOUT = 300.0
@@ -37,8 +39,9 @@ def read(cloud: str, max_bytes: int) -> bytes:
     try:
         connection = openstack.connect(cloud=cloud, api_timeout=CALL_TIMEOUT)
         pages = [
-            *_pages(connection.baremetal, "nodes", _NODE_FIELDS, name, deadline, max_bytes),
-            *_pages(connection.baremetal, "ports", _PORT_FIELDS, name, deadline, max_bytes),
+            page
+            for kind in _FIELDS
+            for page in _pages(connection.baremetal, kind, name, deadline, max_bytes)
         ]
     except exceptions.TopologyError:
         raise
@@ -53,12 +56,10 @@ def name_of(cloud: str) -> str:
     return f"bare-metal service of cloud {cloud!r}"
 
 
-def _pages(
-    api: Any, kind: str, fields: str, name: str, deadline: float, max_bytes: int
-) -> list[bytes]:
+def _pages(api: Any, kind: str, name: str, deadline: float, max_bytes: int) -> list[bytes]:
     call = f"{name}: GET /v1/{kind}"
     pages: list[bytes] = []
-    query = {"fields": fields}
+    query = {"fields": _FIELDS[kind]}
     size = 0
     for _ in range(MAX_PAGES):
         left = deadline - clock.current.monotonic()
@@ -93,7 +94,7 @@ def _pages(
         pages.append(answer.content)
         if not has_next:
             return pages
-        query = {"fields": fields, "marker": last}
+        query["marker"] = last
     raise exceptions.TopologyError(f"{call}: expected at most {MAX_PAGES} pages, found more")
 
 

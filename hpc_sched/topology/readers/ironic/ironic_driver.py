@@ -18,15 +18,13 @@ from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers import driver_options
 from hpc_sched.topology.readers.cabling.cabled_leaves import leaf_sets
 from hpc_sched.topology.readers.cabling.ethernet import shared_switches
-from hpc_sched.topology.readers.ironic import api, node_lists
+from hpc_sched.topology.readers.ironic import api
 from hpc_sched.topology.readers.ironic.node_lists import Node, NodeLists, Port
 from hpc_sched.topology.readers.level_tree import LEAF, LevelTree
-from hpc_sched.topology.readers.reader_errors import Problems, pattern_of
+from hpc_sched.topology.readers.reader_errors import Problems, matches, pattern_of
 from hpc_sched.topology.readers.text_driver import MAX_BYTES, Text, TextDriver
 from hpc_sched.topology.tree import Details
 
-_CUSTOM = "CUSTOM_"
-_LEAF_SOURCE = "its ports"
 # Plugins keep other things than names in switch_info.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]*\Z")
 
@@ -92,7 +90,7 @@ class IronicDriver(TextDriver):
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
         """Return the topology of lists of nodes and ports; TopologyError has every problem."""
         problems = Problems(name)
-        found = node_lists.read(content, problems)
+        found = NodeLists(content, problems)
         tree = LevelTree(problems, list(self.keys) if LEAF in self.keys else [LEAF, *self.keys])
         details = None
         if LEAF not in self.keys:
@@ -121,7 +119,12 @@ class IronicDriver(TextDriver):
         problems = tree.problems
         ports = [port for port in found.ports if port.node in found.nodes]
         names = _switch_names(ports, problems)
-        counted = [port for port in ports if self._counts(port, names[port])]
+        counted = [
+            port
+            for port in ports
+            if matches(self.port_pattern, port.network)
+            and matches(self.switch_pattern, names[port], port.switch_id)
+        ]
         above = by_key((found.nodes[port.node].name, names[port]) for port in counted)
         if not above:
             raise problems.error(
@@ -144,14 +147,8 @@ class IronicDriver(TextDriver):
             problems.remark(None, remark)
         for switch, below in zip(cabled.switches, cabled.leaf_hosts(), strict=True):
             if below:
-                tree.add(LEAF, switch.name, below, _LEAF_SOURCE)
+                tree.add(LEAF, switch.name, below, "its ports")
         return cabled.details()
-
-    def _counts(self, port: Port, name: str) -> bool:
-        if self.port_pattern is not None and not self.port_pattern.search(port.network):
-            return False
-        pattern = self.switch_pattern
-        return pattern is None or bool(pattern.search(name) or pattern.search(port.switch_id))
 
 
 def _stated(node: Node, key: str, problems: Problems) -> Iterator[tuple[str, str]]:
@@ -160,7 +157,7 @@ def _stated(node: Node, key: str, problems: Problems) -> Iterator[tuple[str, str
     if key.isupper():
         for trait in node.traits:
             if trait.startswith(key) and trait != key:
-                yield trait.removeprefix(_CUSTOM), f"{where}: trait {trait}"
+                yield trait.removeprefix("CUSTOM_"), f"{where}: trait {trait}"
         return
     value = node.values.get(key)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -191,13 +188,10 @@ def _switch_names(ports: Sequence[Port], problems: Problems) -> dict[Port, str]:
     count = Counter(info for found in known.values() for info in found)
     names: dict[Port, str] = {}
     for port in ports:
-        id_, info = port.switch_id, _plain(port.switch_info)
-        if not info and len(known.get(id_, ())) == 1:
-            [info] = known[id_]
-        if not info:
-            names[port] = id_ or port.switch_info
-        else:
-            names[port] = f"{info}-{id_}" if id_ and count[info] > 1 else info
+        id_, others = port.switch_id, known.get(port.switch_id, ())
+        info = _plain(port.switch_info) or (others[0] if len(others) == 1 else "")
+        clear = f"{info}-{id_}" if id_ and count[info] > 1 else info
+        names[port] = clear if info else id_ or port.switch_info
     return names
 
 

@@ -8,7 +8,7 @@ whose keys were titles such as "Node UUID" before they were the names of the API
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from hpc_sched.topology import hostlist, plurals
@@ -47,85 +47,69 @@ class Port:
     network: str  # the physical network, empty for none
 
 
-@dataclass(slots=True)
 class NodeLists:
-    """All nodes by UUID, and the ports that are connected to a switch."""
+    """All nodes of a text by UUID, and the ports that are connected to a switch.
 
-    nodes: dict[str, Node] = field(default_factory=dict)
-    ports: list[Port] = field(default_factory=list)
-    port_count: int = 0
-    incomplete: list[str] = field(default_factory=list)
+    Raises a TopologyError with every problem. Linear.
+    """
 
-
-def read(content: bytes, problems: Problems) -> NodeLists:
-    """Return the nodes and ports of a text; raises TopologyError. Linear."""
-    return _Reader(problems).read(content)
-
-
-@dataclass
-class _Reader:
-    problems: Problems
-    found: NodeLists = field(default_factory=NodeLists)
-    names: dict[str, str] = field(default_factory=dict)  # UUID to name
-    with_port: set[str] = field(default_factory=set)
-    last: dict[str, _Item] = field(default_factory=dict)  # the last page of each kind
-
-    def read(self, content: bytes) -> NodeLists:
-        name, found = self.problems.path, self.found
-        count = 0
-        for document in json_text.documents(content, name):
+    def __init__(self, content: bytes, problems: Problems) -> None:
+        self.problems = problems
+        self.nodes: dict[str, Node] = {}
+        self.ports: list[Port] = []
+        self.port_count = 0
+        self._with_port: set[str] = set()  # UUIDs of nodes
+        self._last: dict[str, _Item] = {}  # the last page of each kind
+        for document in json_text.documents(content, problems.path):
             for kind, items in self._lists(document):
-                count += 1
                 add = self._node if kind == _NODES else self._port
                 for item in items:
                     if isinstance(item, dict):
                         add({_key(key): value for key, value in item.items()})
                     else:
-                        self.problems.note(None, f"{kind}: expected objects, found {_kind(item)}")
-        self.problems.stop()
-        if not count or not found.nodes:
-            raise self.problems.error(None, f"{_EXPECTED}, found no node")
-        found.nodes = _with_unique_names(found.nodes)
-        found.incomplete += [
-            f"{name}: the list of {kind} goes on ({page['next']}): expected all pages"
-            for kind, page in sorted(self.last.items())
-            if page.get("next")
-        ]
-        if found.incomplete:
-            return found
-        # Lists that the command prints have no sign of more.
-        if len(found.nodes) == PAGE and not self.with_port <= found.nodes.keys():
-            found.incomplete.append(self._cut(_NODES, "there are ports of others"))
-        if found.port_count == PAGE and not found.nodes.keys() <= self.with_port:
-            found.incomplete.append(self._cut(_PORTS, "there are nodes without one"))
-        return found
+                        problems.note(None, f"{kind}: expected objects, found {_kind(item)}")
+        problems.stop()
+        if not self.nodes:
+            raise problems.error(None, f"{_EXPECTED}, found no node")
+        self.nodes = _with_unique_names(self.nodes)
 
-    def _cut(self, kind: str, why: str) -> str:
-        return (
-            f"{self.problems.path}: the list has {PAGE} {kind}, and {why}: expected all of them, "
-            "add '--limit 0'"
+    @property
+    def incomplete(self) -> list[str]:
+        """Sentences on what shows that the lists have been cut off."""
+        name, nodes = self.problems.path, self.nodes.keys()
+        # Lists that the command prints have no sign of more.
+        signs = (
+            (_NODES, len(nodes), self._with_port <= nodes, "there are ports of others"),
+            (_PORTS, self.port_count, nodes <= self._with_port, "there are nodes without one"),
         )
+        return [
+            f"{name}: the list of {kind} goes on ({page['next']}): expected all pages"
+            for kind, page in sorted(self._last.items())
+            if page.get("next")
+        ] or [
+            f"{name}: the list has {PAGE} {kind}, and {why}: expected all of them, add '--limit 0'"
+            for kind, number, are_all, why in signs
+            if number == PAGE and not are_all
+        ]
 
     def _lists(self, document: object) -> Iterator[tuple[str, list[Any]]]:
         """Yield the kind and the items of each list in a document."""
+        # The links of a node that is shown alone are called ports too.
+        if isinstance(document, dict) and "uuid" in document:
+            document = [document]
         if isinstance(document, list):
             # Nodes have no address, and ports have little else.
             keys = {_key(key) for item in document if isinstance(item, dict) for key in item}
             is_port = not keys.isdisjoint(("address", "node_uuid", "local_link_connection"))
             yield (_PORTS if is_port else _NODES), document
             return
-        if isinstance(document, dict):
-            kinds = [kind for kind in (_NODES, _PORTS) if isinstance(document.get(kind), list)]
-            # The links of a node that is shown alone are called ports too.
-            if kinds and "uuid" not in document:
-                for kind in kinds:
-                    self.last[kind] = document
-                    yield kind, document[kind]
-                return
-            if "uuid" in document:
-                yield from self._lists([document])
-                return
-        self.problems.note(None, f"{_EXPECTED}, found {_kind(document)}")
+        page = document if isinstance(document, dict) else {}
+        kinds = [kind for kind in (_NODES, _PORTS) if isinstance(page.get(kind), list)]
+        if not kinds:
+            self.problems.note(None, f"{_EXPECTED}, found {_kind(document)}")
+        for kind in kinds:
+            self._last[kind] = page
+            yield kind, page[kind]
 
     def _node(self, item: _Item) -> None:
         uuid = self._text(item, "uuid", "node")
@@ -138,11 +122,11 @@ class _Reader:
             self.problems.note(None, f"{where}: traits: expected texts, found {_kind(traits)}")
             return
         values = self._object(item, "extra", where) | self._object(item, "properties", where)
-        if len(self.found.nodes) >= hostlist.MAX_NAMES:
+        if len(self.nodes) >= hostlist.MAX_NAMES:
             raise self.problems.error(
                 None, f"expected at most {plurals.text(hostlist.MAX_NAMES, 'node')}, found more"
             )
-        self.found.nodes[uuid] = Node(uuid, name or uuid, tuple(sorted(traits)), values)
+        self.nodes[uuid] = Node(uuid, name or uuid, tuple(sorted(traits)), values)
 
     def _port(self, item: _Item) -> None:
         if "local_link_connection" not in item:
@@ -156,15 +140,15 @@ class _Reader:
         if node is None:
             return
         where = f"port of node {node}"
-        self.found.port_count += 1
-        self.with_port.add(node)
+        self.port_count += 1
+        self._with_port.add(node)
         link = self._object(item, "local_link_connection", where)
         id_ = self._text(link, "switch_id", where, default="")
         info = self._text(link, "switch_info", where, default="")
         network = self._text(item, "physical_network", where, default="")
         id_ = "" if _NO_ID.match(id_ or "") else (id_ or "").lower()
         if id_ or info:
-            self.found.ports.append(Port(node, id_, info or "", network or ""))
+            self.ports.append(Port(node, id_, info or "", network or ""))
 
     def _text(self, item: _Item, key: str, where: str, default: str | None = None) -> str | None:
         """Return a text; note a problem and return None where it has none and there is no default.

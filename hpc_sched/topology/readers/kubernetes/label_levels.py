@@ -53,8 +53,10 @@ KNOWN = (
     ZONE,
     _DOMAIN[0],
 )
-_EXACT = {label for family in _FAMILIES for level in family for label in level}
-_EXACT |= {ZONE, _REGION, *_DOMAIN, *_SUB_DOMAIN}
+_EXACT = {
+    *(label for family in _FAMILIES for level in family for label in level),
+    *(ZONE, _REGION, *_DOMAIN, *_SUB_DOMAIN),
+}
 
 
 class LabelLevel(NamedTuple):

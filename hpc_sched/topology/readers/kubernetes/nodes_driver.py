@@ -7,7 +7,6 @@ by which Nova may know it. Only names and labels are kept of megabytes: an objec
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,7 +17,7 @@ from hpc_sched.topology.readers import driver_options, json_text
 from hpc_sched.topology.readers.kubernetes import label_levels
 from hpc_sched.topology.readers.kubernetes.label_levels import LabelLevel
 from hpc_sched.topology.readers.level_tree import LevelTree
-from hpc_sched.topology.readers.reader_errors import Problems
+from hpc_sched.topology.readers.reader_errors import InvalidItemError, Problems
 from hpc_sched.topology.readers.text_driver import TextDriver
 
 _HOSTNAME = "kubernetes.io/hostname"
@@ -103,12 +102,11 @@ class KubernetesDriver(TextDriver):
         )
         problems.stop()
         lowest = " or ".join(levels[0].labels)
-        more = any(one.metadata and one.metadata.more for one in documents)
         cut = f"{name}: the list of nodes goes on (metadata.continue): expected all nodes"
         return tree.topology(
             f"nodes without label {lowest}",
             host_ids=_other_names(nodes),
-            incomplete=[cut] if more else (),
+            incomplete=[cut for one in documents if one.metadata and one.metadata.more][:1],
         )
 
 
@@ -121,12 +119,11 @@ class _LabelReader:
     def nodes(self, document: _Document) -> list[_Labels]:
         """Return nodes and their labels that count; notes a problem for what is no node."""
         if document.instances is not None:
-            return [found for each in document.instances for found in self._instance(each)]
+            return self.problems.of_each(document.instances, self._instance)
         if document.kind == "Node":
-            return self._node(document)
+            return self.problems.of_each([document], self._node)
         if document.items is not None and document.kind in ("List", "NodeList"):
-            listed = (self._node(item) for item in document.items)
-            return list(chain.from_iterable(listed))
+            return self.problems.of_each(document.items, self._node)
         kind = repr(document.kind) if document.kind else "an object without a kind"
         advice = ""
         if document.kind == "ConfigMap":
@@ -137,43 +134,38 @@ class _LabelReader:
         self.problems.note(None, f"{_EXPECTED}, found {kind}{advice}")
         return []
 
-    def _node(self, node: _Node) -> list[_Labels]:
+    def _node(self, node: _Node) -> _Labels:
         if node.kind not in (None, "", "Node"):
-            self.problems.note(None, f"{_EXPECTED}, found {node.kind!r} in the list")
-            return []
+            raise InvalidItemError(None, f"{_EXPECTED}, found {node.kind!r} in the list")
         metadata = node.metadata or _Metadata()
+        where = f"node {metadata.name!r}: labels"
         if (size := memoryview(metadata.labels).nbytes) > _MAX_LABELS:
-            self.problems.note(
-                None,
-                f"node {metadata.name!r}: labels: expected at most {_MAX_LABELS} bytes, found "
-                f"{size}",
+            raise InvalidItemError(
+                None, f"{where}: expected at most {_MAX_LABELS} bytes, found {size}"
             )
-            return []
         try:
             labels = self.decode(metadata.labels) or {}
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            self.problems.note(None, f"node {metadata.name!r}: labels: {error}")
-            return []
+            raise InvalidItemError(None, f"{where}: {error}") from error
         return self._labels(metadata.name, labels)
 
-    def _instance(self, instance: _Instance) -> list[_Labels]:
+    def _instance(self, instance: _Instance) -> _Labels:
         tiers = enumerate(instance.network_layers or ())
         labels = {f"fabric.topograph.run/tier-{number}": switch for number, switch in tiers}
         return self._labels(instance.id, labels | dict(instance.labels or {}))
 
-    def _labels(self, name: str | None, labels: Mapping[str, str]) -> list[_Labels]:
+    def _labels(self, name: str | None, labels: Mapping[str, str]) -> _Labels:
         if not name or len(name) > hostlist.MAX_NAME or not hostlist.PLAIN.match(name):
-            self.problems.note(
+            raise InvalidItemError(
                 None,
                 "metadata.name: expected a node's name of letters, digits, '.', '_' and '-', "
                 f"found {name!r}",
             )
-            return []
         counts = self.keys.__contains__ if self.keys else label_levels.is_known
         kept = {
             key: value.strip() for key, value in labels.items() if counts(key) or key == _HOSTNAME
         }
-        return [_Labels(name, kept)]
+        return _Labels(name, kept)
 
 
 def _known_levels(nodes: Sequence[_Labels], problems: Problems) -> list[LabelLevel]:

@@ -13,7 +13,7 @@ from hpc_sched.topology.readers.cabling.ethernet import ethernet_fabric
 from hpc_sched.topology.readers.cabling.fabric import Cable
 from hpc_sched.topology.readers.lldp import lldp_folder, reports
 from hpc_sched.topology.readers.lldp.devices import OPTIONS, Devices
-from hpc_sched.topology.readers.reader_errors import pattern_of
+from hpc_sched.topology.readers.reader_errors import matches, pattern_of
 from hpc_sched.topology.readers.text_driver import MAX_BYTES, Text, TextDriver
 
 
@@ -118,8 +118,7 @@ def _cables(devices: Devices, ports: re.Pattern[str] | None) -> Iterator[Cable]:
         for neighbour in report.neighbours:
             there = devices.of_chassis[neighbour.chassis]
             if there in switches and (
-                here in switches
-                or (here in hosts and (ports is None or ports.search(neighbour.interface)))
+                here in switches or (here in hosts and matches(ports, neighbour.interface))
             ):
                 yield Cable(here, there)
             elif (

@@ -85,7 +85,8 @@ class SwitchGraph:
         owner: dict[str, str] = {}
         for line in self.defined.values():
             if line.switches is not None:
-                self._list_switches(line, line.switches)
+                names = self.names_of(line, line.switches, "switch")
+                self.lists.setdefault(line.switches, SwitchList(names))
             elif line.nodes is not None:
                 self._list_nodes(line, line.nodes, owner)
 
@@ -181,9 +182,6 @@ class SwitchGraph:
             self.leaves[line.name] = tuple(own)
         elif shared:
             self.remark(line, " has no nodes of its own: left out")
-
-    def _list_switches(self, line: SwitchLine, text: str) -> None:
-        self.lists.setdefault(text, SwitchList(self.names_of(line, text, "switch")))
 
     def list_of(self, switch: str) -> SwitchList | None:
         """Return a switch's list of switches; None for leaves."""

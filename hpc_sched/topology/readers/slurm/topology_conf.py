@@ -84,7 +84,8 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield lines without comments and escapes, continued ones joined, with their first number."""
     parts: list[str] = []
     first = 1
-    for number, physical in enumerate(text.split("\n"), 1):
+    lines = text.split("\n")
+    for number, physical in enumerate(lines, 1):
         if not parts:
             first = number
         found = _UNCOMMENTED.match(physical) if "#" in physical else None
@@ -92,11 +93,9 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         stripped = line.rstrip()
         goes_on = (len(stripped) - len(stripped.rstrip("\\"))) % 2 == 1
         parts.append(stripped[:-1] if goes_on else line)
-        if not goes_on:
+        if not goes_on or number == len(lines):
             yield first, _ESCAPE.sub(r"\1", "".join(parts))
             parts = []
-    if parts:
-        yield first, _ESCAPE.sub(r"\1", "".join(parts))
 
 
 def _pairs_of(number: int, line: str, problems: Problems) -> dict[str, str]:

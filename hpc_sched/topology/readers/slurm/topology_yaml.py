@@ -1,9 +1,8 @@
 """The grammar of Slurm's topology.yaml: several topologies, one of which is read."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 import yaml
 
@@ -19,13 +18,10 @@ MAX_NESTING = 16
 _TYPES = ("tree", "block", "flat", "ring", "torus3d")
 _TOPOLOGY_KEYS = ("topology", "cluster_default", *_TYPES)
 _READ = ("tree", "block")
-_TREE_KEYS = ("switches",)
-_BLOCKS_KEYS = ("block_sizes", "blocks")
-_BLOCK_KEYS = ("block", "nodes")
-_SWITCH_KEYS = ("switch", "children", "nodes")
-Kind = TypeVar("Kind")
-_BOOLEANS = dict.fromkeys(("true", "yes", "on", "1", "y"), True)
-_BOOLEANS |= dict.fromkeys(("false", "no", "off", "0", "n"), False)
+_BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "on", "1", "y"), True),
+    **dict.fromkeys(("false", "no", "off", "0", "n"), False),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +45,17 @@ def read(content: bytes, name: str | None, problems: Problems) -> list[SwitchLin
         raise problems.error(None, "the file is empty")
     if not isinstance(root, yaml.SequenceNode):
         raise problems.error(line_of(root), f"expected a list of topologies, found {kind_of(root)}")
-    found = _read_each(root.value, partial(_topology, lines={}), problems)
+    found = problems.of_each(root.value, partial(_topology, problems=problems, lines={}))
     problems.stop()
     chosen = _chosen(found, name, problems)
     if chosen.kind == "block":
         return _blocks(chosen, problems)
     switches: list[yaml.Node] = []
     with problems.collecting():
-        fields = _fields(chosen.body, f"tree of topology {chosen.name!r}", _TREE_KEYS)
+        fields = _fields(chosen.body, f"tree of topology {chosen.name!r}", ("switches",))
         switches = items(fields["switches"], f"switches of topology {chosen.name!r}")
     problems.stop()
-    return _read_each(switches, _switch, problems)
+    return problems.of_each(switches, partial(_switch, problems=problems))
 
 
 def _blocks(chosen: _NamedTopology, problems: Problems) -> BlockList:
@@ -67,7 +63,7 @@ def _blocks(chosen: _NamedTopology, problems: Problems) -> BlockList:
     blocks: list[yaml.Node] = []
     where = f"topology {chosen.name!r}"
     with problems.collecting():
-        fields = _fields(chosen.body, f"block of {where}", _BLOCKS_KEYS)
+        fields = _fields(chosen.body, f"block of {where}", ("block_sizes", "blocks"))
         sizes = fields.get("block_sizes")
         if sizes is not None and not is_null(sizes):
             found.line = line_of(sizes)
@@ -77,19 +73,7 @@ def _blocks(chosen: _NamedTopology, problems: Problems) -> BlockList:
             raise invalid(chosen.body, f"block of {where} has no blocks (key 'blocks')")
         blocks = items(fields["blocks"], f"blocks of {where}")
     problems.stop()
-    found.blocks = _read_each(blocks, _block, problems)
-    return found
-
-
-def _read_each(
-    nodes: Sequence[yaml.Node],
-    read_one: Callable[[yaml.Node, Problems], Kind],
-    problems: Problems,
-) -> list[Kind]:
-    found = []
-    for node in nodes:
-        with problems.collecting():
-            found.append(read_one(node, problems))
+    found.blocks = problems.of_each(blocks, _block)
     return found
 
 
@@ -151,14 +135,14 @@ def _names_of(topologies: Sequence[_NamedTopology]) -> str:
     return ", ".join(each.name for each in topologies[:20]) or "none"
 
 
-def _block(item: yaml.Node, _problems: Problems) -> SwitchLine:
-    fields, name = _named(item, _BLOCK_KEYS)
+def _block(item: yaml.Node) -> SwitchLine:
+    fields, name = _named(item, ("block", "nodes"))
     lists = _texts(fields, ("nodes",), f"block {name!r}")
     return SwitchLine(name, line_of(fields["block"]), lists.get("nodes"))
 
 
 def _switch(item: yaml.Node, problems: Problems) -> SwitchLine:
-    fields, name = _named(item, _SWITCH_KEYS)
+    fields, name = _named(item, ("switch", "children", "nodes"))
     line = line_of(fields["switch"])
     lists = _texts(fields, ("nodes", "children"), f"switch {name!r}")
     if len(lists) == 2:
