@@ -13,17 +13,10 @@ def lines_of(topology: Topology) -> list[str]:
     links and merged switches, which only some drivers know. O(hosts * depth).
     """
     switches, name = topology.switches, json.dumps
-    lines = []
-    for switch in switches:
-        line = f"switch {name(switch.name)}"
-        if switch.parent >= 0:
-            line += f" below {name(switches[switch.parent].name)}"
-        lines.append(line)
+    below = {-1: "", **{s: f" below {name(switch.name)}" for s, switch in enumerate(switches)}}
+    lines = [f"switch {name(switch.name)}{below[switch.parent]}" for switch in switches]
     for host, leaf in zip(topology.hosts, topology.leaf_index.tolist(), strict=True):
-        line = f"host {name(host)} below {name(switches[leaf].name)}"
-        if (id_ := topology.host_ids.get(host)) is not None:
-            line += f" id {name(id_)}"
-        if (processor := topology.processor_of(host)) is not None:
-            line += f" processor {name(processor)}"
-        lines.append(line)
+        stated = {"id": topology.host_ids.get(host), "processor": topology.processor_of(host)}
+        given = (f" {key} {name(text)}" for key, text in stated.items() if text is not None)
+        lines.append(f"host {name(host)}{below[leaf]}{''.join(given)}")
     return [f"levels {' '.join(map(name, topology.levels))}", *sorted(lines)]

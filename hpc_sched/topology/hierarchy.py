@@ -19,7 +19,7 @@ from hpc_sched import exceptions
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.tree import MAX_LEVELS, Details, Links
+from hpc_sched.topology.tree import MAX_LEVELS, Details, Links, first_free
 
 NO_IDS: Mapping[str, str] = MappingProxyType({})
 
@@ -209,12 +209,9 @@ class _Builder:
 
     def _named(self, switches: Sequence[str], links: Links | None) -> str:
         """Return a unique name of a new node, and keep its members, ids and links."""
-        wanted = name = name_of(switches)
-        count = 1
-        while name in self.names:
-            count += 1
-            name = f"{wanted}#{count}"
-        self.names.add(name)
+        wanted = name_of(switches)
+        numbered = (f"{wanted}#{count}" for count in itertools.count(2))
+        name = first_free(itertools.chain([wanted], numbered), self.names)
         if len(switches) > 1:
             self.members[name] = tuple(sorted(switches))
         if ids := tuple(self.id_of[one] for one in sorted(switches) if one in self.id_of):
@@ -253,9 +250,7 @@ def _merged(clusters: Sequence[int], within: Sequence[int]) -> list[list[int]]:
     by_common: dict[int, int] = {}
     part_of: dict[int, int] = {}  # by leaf
     for i, cluster in enumerate(clusters):
-        near_all = -1
-        for leaf in bits(cluster):
-            near_all &= within[leaf]
+        near_all = functools.reduce(operator.and_, (within[leaf] for leaf in bits(cluster)))
         # On a tree all members of a part are near the same leaves.
         tried = [by_common[near_all]] if near_all in by_common else []
         others: Iterable[int] = range(len(parts))

@@ -180,16 +180,17 @@ def fold(names: Iterable[str]) -> str:
     Names with characters of NodeSet's ranges, groups or operators, and longer ones than DNS
     allows, follow unfolded; so do those with a number of a hundred digits.
     """
-    plain: list[str] = []
-    odd: list[str] = []
-    for name in sorted(names):
-        is_plain = PLAIN.match(name) and len(name) <= MAX_NAME and not _LONG_NUMBER.search(name)
-        (plain if is_plain else odd).append(name)
+    kinds = by_key((_can_be_folded(name), name) for name in sorted(names))
+    plain, odd = kinds.get(True, []), kinds.get(False, [])
     if len(plain) > MANY:
         plain = _rows(plain)
     if len(plain) <= MANY:
         plain = [str(NodeSet.fromlist(plain, resolver=RESOLVER_NOGROUP))] if plain else []
     return ",".join(plain + odd)
+
+
+def _can_be_folded(name: str) -> bool:
+    return bool(PLAIN.match(name)) and len(name) <= MAX_NAME and not _LONG_NUMBER.search(name)
 
 
 def fold_cut(names: Sequence[str], most: int = MAX_SHOWN) -> str:
@@ -225,11 +226,9 @@ def printable(text: str, most: int | None = MAX_NAME) -> str:
 
 def _rows(names: Iterable[str]) -> list[str]:
     """Return names folded by their last number alone; linear but for sorting."""
-    rows: dict[tuple[str, str], list[str]] = {}
-    for name in names:
-        found = _LAST_NUMBER.match(name)
-        before, number, after = found.groups() if found else (name, "", "")
-        rows.setdefault((before, after), []).append(f"{number}{after}")
+    found = ((name, _LAST_NUMBER.match(name)) for name in names)
+    parts = (match.groups() if match else (name, "", "") for name, match in found)
+    rows = by_key(((before, after), f"{number}{after}") for before, number, after in parts)
     folded = []
     for (before, _), rest in rows.items():
         # NodeSet would fold the other numbers too.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hpc_sched import exceptions
 from hpc_sched.topology import plurals
+from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.tree import (
     Details,
     Grown,
@@ -106,22 +107,23 @@ class Topology:
         reader = TreeReader(tree, heights, 0 if heights is None else len(levels))
         names = reader.levels(tuple(levels))
         own = dict(host_processors or {})
-        if unknown := own.keys() - reader.host_index.keys():
+        index = {host: i for i, host in enumerate(reader.host_leaf)}
+        if unknown := own.keys() - index.keys():
             raise exceptions.TopologyError(
                 f"host {min(unknown)!r} has a processor type, but no place in the tree"
             )
         ids = {host: id_ for host, id_ in (host_ids or {}).items() if id_ != host}
-        _check_ids(ids, reader.host_index)
+        _check_ids(ids, index)
         return cls(
-            hosts=tuple(reader.hosts),
+            hosts=tuple(index),
             switches=reader.switches(details or Details(processors or {})),
             levels=names,
             groups=reader.groups(),
-            name_rank=name_rank(reader.hosts),
+            name_rank=name_rank(tuple(index)),
             host_processors=own,
-            described=len(reader.hosts),
-            _host_index=reader.host_index,
-            _switch_index=reader.switch_index,
+            described=len(index),
+            _host_index=index,
+            _switch_index={name: s for s, name in enumerate(reader.parents)},
             remarks=tuple(remarks),
             incomplete=tuple(incomplete),
             host_ids=ids,
@@ -211,18 +213,13 @@ class Topology:
 
     def leaf_hosts(self) -> list[list[str]]:
         """Return the hosts of each leaf, by index in ``switches``; none above leaves."""
-        found: list[list[str]] = [[] for _ in self.switches]
-        for host, leaf in zip(self.hosts, self.leaf_index.tolist(), strict=True):
-            found[leaf].append(host)
-        return found
+        below = by_key(zip(self.leaf_index.tolist(), self.hosts, strict=True))
+        return [below.get(s, []) for s in range(len(self.switches))]
 
     def children(self) -> list[list[int]]:
         """Return the switches just below each switch, all by index in ``switches``."""
-        found: list[list[int]] = [[] for _ in self.switches]
-        for s, switch in enumerate(self.switches):
-            if switch.parent >= 0:
-                found[switch.parent].append(s)
-        return found
+        below = by_key((switch.parent, s) for s, switch in enumerate(self.switches))
+        return [below.get(s, []) for s in range(len(self.switches))]
 
     def __contains__(self, host: object) -> bool:
         return host in self._host_index

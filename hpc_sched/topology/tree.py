@@ -1,5 +1,6 @@
 """Nested switches read into the parts of a Topology."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -77,12 +78,16 @@ def by_name(tree: Tree) -> dict[str, Any]:
     return found
 
 
+def first_free(names: Iterable[str], taken: set[str]) -> str:
+    """Return the first name that is not taken, which it is then."""
+    found = next(name for name in names if name not in taken)
+    taken.add(found)
+    return found
+
+
 def unique(name: str, taken: set[str]) -> str:
     """Return a name with quotes after it until it is not taken, which it is then."""
-    while name in taken:
-        name += "'"
-    taken.add(name)
-    return name
+    return first_free((name + "'" * count for count in itertools.count()), taken)
 
 
 def level_names(depth: int, given: Sequence[str] = ()) -> tuple[str, ...]:
@@ -117,13 +122,9 @@ class TreeReader:
 
         :param depth: the least depth
         """
-        self.names: list[str] = []
-        self.parents: list[int] = []
+        self.parents: dict[str, int] = {}  # switch to the index of the one above, -1 for none
         self.heights: list[int] = []
-        self.switch_index: dict[str, int] = {}
-        self.hosts: list[str] = []
-        self.host_leaf: list[int] = []
-        self.host_index: dict[str, int] = {}
+        self.host_leaf: dict[str, int] = {}  # host to the index of its leaf
         if not isinstance(tree, Mapping) or not tree:
             raise exceptions.TopologyError("the topology names no switch")
         for name, below in tree.items():
@@ -155,13 +156,13 @@ class TreeReader:
                 details.ids.get(name, ()),
                 details.order.get(name, 0),
             )
-            for name, level, above in zip(self.names, self.heights, self.parents, strict=True)
+            for (name, above), level in zip(self.parents.items(), self.heights, strict=True)
         )
 
     def groups(self) -> NDArray[np.int64]:
         """Return the highest switch of a level or lower above each host. Shape (depth, hosts)."""
-        parents, heights = np.array(self.parents), np.array(self.heights)
-        rows = [np.array(self.host_leaf)]
+        parents, heights = np.array([*self.parents.values()]), np.array(self.heights)
+        rows = [np.array([*self.host_leaf.values()])]
         for level in range(2, self.depth + 1):
             above = parents[rows[-1]]
             rows.append(np.where((above >= 0) & (heights[above] <= level), above, rows[-1]))
@@ -169,11 +170,13 @@ class TreeReader:
 
     def _raise_to(self, heights: Mapping[str, int]) -> None:
         """Set the levels of some switches."""
-        for name, height in heights.items():
-            if name not in self.switch_index:
-                raise exceptions.TopologyError(f"switch {name!r} has a level, but no place")
-            self.heights[self.switch_index[name]] = height
-        for name, height, above in zip(self.names, self.heights, self.parents, strict=True):
+        if unknown := [name for name in heights if name not in self.parents]:
+            raise exceptions.TopologyError(f"switch {unknown[0]!r} has a level, but no place")
+        self.heights = [
+            heights.get(name, height)
+            for name, height in zip(self.parents, self.heights, strict=True)
+        ]
+        for (name, above), height in zip(self.parents.items(), self.heights, strict=True):
             if height < 1 or (above >= 0 and height >= self.heights[above]):
                 raise exceptions.TopologyError(
                     f"switch {name!r} on level {height}: expected less than the switch above it has"
@@ -181,12 +184,10 @@ class TreeReader:
 
     def _add(self, name: str, below: Any, parent: int) -> int:
         """Add a switch and all below it; return its level."""
-        if name in self.switch_index:
+        if name in self.parents:
             raise exceptions.TopologyError(f"switch {name!r} stands twice")
-        index = len(self.names)
-        self.switch_index[name] = index
-        self.names.append(name)
-        self.parents.append(parent)
+        index = len(self.parents)
+        self.parents[name] = parent
         self.heights.append(1)
         if isinstance(below, Mapping):
             if not below:
@@ -201,14 +202,12 @@ class TreeReader:
         if not hosts:
             raise exceptions.TopologyError(f"leaf {name!r} has no hosts")
         for host in hosts:
-            if host in self.host_index:
-                other = self.names[self.host_leaf[self.host_index[host]]]
+            if host in self.host_leaf:
+                other = list(self.parents)[self.host_leaf[host]]
                 raise exceptions.TopologyError(
                     f"host {host!r} is under leaf {other!r} and leaf {name!r}"
                 )
-            self.host_index[host] = len(self.hosts)
-            self.hosts.append(host)
-            self.host_leaf.append(index)
+            self.host_leaf[host] = index
         return 1
 
 

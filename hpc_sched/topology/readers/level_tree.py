@@ -4,6 +4,7 @@ Sources are host aggregates and labels of nodes. A source need not state all lev
 hosts below a switch.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from hpc_sched.topology.tree import (
     MAX_LEVELS,
     Details,
     Tree,
+    first_free,
     level_names,
     unique,
 )
@@ -111,13 +113,11 @@ class LevelTree:
             listed = hostlist.first(alone)
             self.problems.remark(None, f"{without_leaf} are leaves of their own: {listed}")
         tree, level_names_, name_of = _tree(leaf_of, parents, levels)
-        details = Details()
-        if leaf_details is not None:
-            leaf_names = {node[1]: name_of[node] for node in set(leaf_of.values()) if not node[0]}
-            details = Details(
-                members=_renamed(leaf_details.members, leaf_names),
-                ids=_renamed(leaf_details.ids, leaf_names),
-            )
+        given = leaf_details or Details()
+        leaf_names = {node[1]: name_of[node] for node in set(leaf_of.values()) if not node[0]}
+        details = Details(
+            members=_renamed(given.members, leaf_names), ids=_renamed(given.ids, leaf_names)
+        )
         return Topology.from_tree(
             tree,
             level_names_,
@@ -234,10 +234,8 @@ def _tree(
     taken: set[str] = set()
 
     def free(name: str, level: int) -> str:
-        while name in taken:
-            name = f"{levels[max(level, 0)]} {name}"
-        taken.add(name)
-        return name
+        before = f"{levels[max(level, 0)]} "
+        return first_free((before * count + name for count in itertools.count()), taken)
 
     def below(node: _Node) -> tuple[Any, int]:
         """Return what is below a switch, and the switch's level."""

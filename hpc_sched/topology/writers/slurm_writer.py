@@ -1,5 +1,6 @@
 """A topology as Slurm's topology.conf, which the driver ``slurm`` reads."""
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +8,7 @@ from hpc_sched import exceptions
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.slurm.switch_graph import check_name
-from hpc_sched.topology.tree import level_names
+from hpc_sched.topology.tree import first_free, level_names
 from hpc_sched.topology.writers.yaml_writer import check_depth, comment
 
 # Slurm refuses longer names of switches.
@@ -62,12 +63,9 @@ def _names_of(topology: Topology) -> dict[str, str]:
     for given_name in given:
         if given_name not in kept:
             stem = _OTHERS.sub("-", given_name).strip("-") or "switch"
-            name, count = stem[:MAX_NAME], 1
-            while name in taken:
-                count += 1
-                name = f"{stem[: MAX_NAME - len(str(count)) - 1]}-{count}"
-            taken.add(name)
-            names[given_name] = name
+            endings = itertools.chain([""], (f"-{count}" for count in itertools.count(2)))
+            wanted = (stem[: MAX_NAME - len(ending)] + ending for ending in endings)
+            names[given_name] = first_free(wanted, taken)
     return names
 
 

@@ -104,11 +104,10 @@ class _Grouping:
                 f"expected hosts on at most {MAX_LEAVES} leaf switches or sets of them, found "
                 f"{len(self.leaves)}"
             )
-        found: dict[tuple[str, ...], list[str]] = {}
-        for leaf in self.leaves:
-            found.setdefault(tuple(sorted(leaf.switches)), []).extend(leaf.hosts)
-        found = {switches: sorted(found[switches]) for switches in sorted(found)}
-        return LeafSets(found, (*self._lost(), *self.remarks))
+        named = ((tuple(sorted(leaf.switches)), leaf.hosts) for leaf in self.leaves)
+        found = by_key((switches, host) for switches, hosts in named for host in hosts)
+        leaves = {switches: sorted(found[switches]) for switches in sorted(found)}
+        return LeafSets(leaves, (*self._lost(), *self.remarks))
 
     def _with_most_rails(self, order: Sequence[frozenset[str]]) -> list[frozenset[str]]:
         """Join sets that are connected and have most switches each; return all others."""

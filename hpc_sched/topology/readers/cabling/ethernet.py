@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from hpc_sched.topology import plurals
+from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.cabling.fabric import Cable, fabric
 from hpc_sched.topology.tree import unique
@@ -61,15 +62,11 @@ def _management_switch(
 
     It makes all leaves equally near. Two spines of a pair are linked to each other only.
     """
-    linked: dict[str, set[str]] = {}
-    leaves: set[str] = set()
-    for cable in cables:
-        for here, there in ((cable.a, cable.b), (cable.b, cable.a)):
-            if here in names and there in names and here != there:
-                linked.setdefault(here, set()).add(there)
-            elif here in names and there in hosts:
-                leaves.add(here)
-    above = {one for one, others in linked.items() if one not in leaves and others & leaves}
+    ends = {end for a, b, _ in cables if a != b for end in ((a, b), (b, a)) if end[0] in names}
+    others = by_key(end for end in ends if end[1] in names)
+    linked = {here: set(found) for here, found in others.items()}
+    leaves = {here for here, there in ends if there in hosts}
+    above = {one for one, found in linked.items() if one not in leaves and found & leaves}
     count = {one: len(linked[one] & above) for one in above}
     most = min(above, key=lambda one: (-count[one], -len(linked[one]), names[one]), default=None)
     if most is None or count[most] < _FEW:
