@@ -89,21 +89,17 @@ class Difference:
             for kind in ("gone", "new", "moved")
         }
         names["switches renamed"] = _names_in(self.renamed)
+        attributes = {
+            f"{word}{'' if word.endswith('s') else 's'} changed": _names_in(changes)
+            for word, changes in self._attributes().items()
+        }
+        pairs = plurals.text(sum(change.pairs for change in self.hops), "pair")
         parts = [
-            f"{what}: {hostlist.fold_cut(found, _MAX_NAMES)}"
-            for what, found in names.items()
-            if found
+            *_listed(names),
+            *(f"levels: {change.new}" for change in self.levels),
+            *_listed(attributes),
+            *([f"hops changed: {pairs} of hosts"] if self.hops else ()),
         ]
-        parts += [f"levels: {change.new}" for change in self.levels]
-        for word, changes in self._attributes().items():
-            if changes:
-                plural = word if word.endswith("s") else f"{word}s"
-                parts.append(
-                    f"{plural} changed: {hostlist.fold_cut(_names_in(changes), _MAX_NAMES)}"
-                )
-        if self.hops:
-            pairs = sum(change.pairs for change in self.hops)
-            parts.append(f"hops changed: {plurals.text(pairs, 'pair')} of hosts")
         text = "; ".join(parts) or "no difference"
         return text if len(text) <= MAX_SUMMARY else text[: MAX_SUMMARY - 4] + " ..."
 
@@ -225,6 +221,10 @@ def _hop_changes(old: Topology, new: Topology, hosts: Sequence[str]) -> tuple[Ho
         for b, now in enumerate(distances[1])
         if exact[a, b] and was != now
     )
+
+
+def _listed(names: Mapping[str, Sequence[str]]) -> list[str]:
+    return [f"{what}: {hostlist.fold_cut(f, _MAX_NAMES)}" for what, f in names.items() if f]
 
 
 def _names_in(changes: Iterable[Change]) -> list[str]:

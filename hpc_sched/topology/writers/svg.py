@@ -74,7 +74,7 @@ def text_of(
             _text("l", x, -8, cut(name, _LEAF_ROOM if i == 0 else _UPPER_ROOM, _NAME))
             for i, (x, name) in enumerate(zip(places.columns, topology.levels, strict=True))
         ),
-        *(f'<path class="c" d="M{line.x} {line.y}h{line.width}"/>' for line in places.lines),
+        *(f'<path class="c" d="M{x} {y}h{length}"/>' for x, y, length in places.lines),
     ]
     below = topology.leaf_hosts()
     hosts_below = Counter(

@@ -54,15 +54,6 @@ class Box:
     height: int
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """Horizontal line across the levels on which a branch has no switch."""
-
-    x: int
-    y: int
-    width: int
-
-
 def of(topology: Topology) -> "Layout":
     """Return the layout whose shape is nearest to ``ASPECT``. O(switches * sqrt(switches))."""
     best = found = Layout(topology, across=1)
@@ -95,7 +86,8 @@ class Layout:
         # Left edge of each level, bottom up.
         self.columns = [level * COLUMN for level in reversed(range(topology.depth))]
         self.boxes: list[Box] = []  # on each level in the order of ``Topology.switches``
-        self.lines: list[Line] = []
+        # Left end, y and width of horizontal lines across levels on which a branch has no switch.
+        self.lines: list[tuple[int, int, int]] = []
         self.height = self._rows(roots, -1, 0, ISLAND_GAP)
         self.width = max(box.x + box.width for box in self.boxes)
 
@@ -136,7 +128,7 @@ class Layout:
     def _connect(self, level: int, parent: int, y: int) -> None:
         if parent >= 0 and self._switches[parent].level > level + 1:
             left = self.columns[self._switches[parent].level - 1] + COLUMN - GAP
-            self.lines.append(Line(left, y, self.columns[level - 1] - left))
+            self.lines.append((left, y, self.columns[level - 1] - left))
 
 
 def _even(number: int, most: int) -> int:

@@ -46,13 +46,12 @@ def shared_switches(fabric: Topology) -> list[str]:
     leaves = [switch for switch in fabric.switches if switch.level == 1]
     count = Counter(member for leaf in leaves for member in leaf.members or (leaf.name,))
     most = max(sorted(count), key=count.__getitem__)
-    if count[most] <= max(_FEW, len(leaves) // 2):
-        return []
-    return [
+    remark = (
         f"hosts of {count[most]} of {plurals.text(len(leaves), 'leaf')} are connected to switch "
         f"{most!r}: if it is none of this fabric, such as a management switch, leave it out by "
         "topology_switch_pattern or topology_port_pattern"
-    ]
+    )
+    return [remark] if count[most] > max(_FEW, len(leaves) // 2) else []
 
 
 def _management_switch(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hierarchy
+from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.hierarchy import Leaf, Upper, bits, union
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.cabling.cabled_leaves import leaf_sets
@@ -68,10 +69,9 @@ def fabric(
         for switches, hosts_of in sets.leaves.items()
     ]
     neighbours = [tuple(sorted({s for s, _ in ends if s is not None})) for ends in links]
-    start = [0] * len(name)  # per switch: mask of the leaves that it is part of
-    for i, switches in enumerate(leaves):
-        for s in switches:
-            start[s] |= 1 << i
+    parts = by_key((s, 1 << i) for i, switches in enumerate(leaves) for s in switches)
+    # Per switch: mask of the leaves that it is part of.
+    start = [union(parts.get(s, ())) for s in range(len(name))]
     _check_span(leaves, neighbours, start, name)
     near = _near(leaves, neighbours, start, name)
     uppers = sorted(_uppers(neighbours, start, near).items())
@@ -102,14 +102,11 @@ def _links(
     number = {id_: s for s, id_ in enumerate(sorted(names, key=names.__getitem__))}
     links: list[_Ends] = [[] for _ in number]
     above: dict[str, set[str]] = {}
-    for cable in cables:
-        for here, there in ((cable.a, cable.b), (cable.b, cable.a)):
-            if here not in number or here == there:
-                continue
-            s = number[here]
-            if there in number or there in adapters:
-                links[s].append((number.get(there), cable.rate))
-            if there in hosts:
+    for a, b, rate in cables:
+        for here, there in ((a, b), (b, a)) if a != b else ():
+            if here in number and (there in number or there in adapters):
+                links[number[here]].append((number.get(there), rate))
+            if here in number and there in hosts:
                 above.setdefault(hosts[there], set()).add(names[here])
     return links, above
 

@@ -69,11 +69,13 @@ class IbnetdiscoverDriver(TextDriver):
         """Return the topology of a dump, ``names`` by GUIDs of 16 digits; raises TopologyError."""
         dump = ibnetdiscover_dump.read(content, name)
         hcas = [node for node in dump.nodes.values() if node.kind == HCA]
-        found = {node.id: _host_of(node, names, self.pattern) for node in hcas}
-        hosts = {id_: host for id_, host in found.items() if host is not None}
-        unknown = [node for node in hcas if node.id not in hosts]
-        inner = {node.id for node in unknown if _is_aggregation(node)}
-        nameless = [node for node in unknown if node.id not in inner]
+        hosts = {
+            node.id: host
+            for node in hcas
+            if (host := _host_of(node, names, self.pattern)) is not None
+        }
+        inner = {node.id for node in hcas if node.id not in hosts and _is_aggregation(node)}
+        nameless = [node for node in hcas if node.id not in hosts.keys() | inner]
         switches = [node for node in dump.nodes.values() if node.kind == SWITCH]
         switch_names = _switch_names(switches, names)
         shown = f"{len(nameless)}{_example(nameless)}"
@@ -82,9 +84,7 @@ class IbnetdiscoverDriver(TextDriver):
                 f"{name}: expected a switch that carries a host, found switches: "
                 f"{len(switches)}, HCAs without the name of a host: {shown}"
             )
-        remarks = list(dump.remarks)
-        if nameless:
-            remarks.append(f"HCAs without the name of a host, which count for none: {shown}")
+        remark = f"HCAs without the name of a host, which count for none: {shown}"
         try:
             return fabric(
                 dump.cables,
@@ -92,7 +92,7 @@ class IbnetdiscoverDriver(TextDriver):
                 hosts,
                 {node.id for node in hcas} - inner,
                 ids={switch_names[node.id]: f"0x{node.guid}" for node in switches},
-                remarks=remarks,
+                remarks=[*dump.remarks, *([remark] if nameless else ())],
                 incomplete=dump.incomplete,
             )
         except exceptions.TopologyError as error:
@@ -140,10 +140,9 @@ def _host_in(description: str) -> str | None:
 
 
 def _is_host(word: str) -> bool:
-    if _SIMULATED.match(word):
-        return True
     is_other = _ADAPTER.match(word) or _MODEL.match(word)
-    return bool(_HOST.match(word)) and not is_other and _is_name(word)
+    is_host = _HOST.match(word) and not is_other and _is_name(word)
+    return bool(is_host or _SIMULATED.match(word))
 
 
 def _is_name(host: str) -> bool:
