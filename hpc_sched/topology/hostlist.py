@@ -106,23 +106,20 @@ def _count(part: str) -> int:
                 raise ValueError(
                     f"bad range {item[:_SHOWN]!r} in {_shown(part)}: expected numbers as in [1-4,7]"
                 )
-            low, high, step = found.groups()
+            low, high = found[1], found[2] or found[1]
             # Python reads numbers of 4,300 digits.
             if len(item) > MAX_NAME and (digits := max(map(len, found.groups("")))) > MAX_NAME:
                 raise ValueError(
                     f"expected numbers of at most {MAX_NAME} digits, found {digits} in "
                     f"{_shown(part)}"
                 )
-            size += 1
-            width = max(width, len(high or low))
-            if high is not None:
-                if int(high) < int(low):
-                    raise ValueError(
-                        f"bad range {item!r} in {_shown(part)}: it ends before it begins"
-                    )
-                if int(step or 1) == 0:
-                    raise ValueError(f"bad range {item!r} in {_shown(part)}: a step of 0")
-                size += (int(high) - int(low)) // int(step or 1)
+            if int(high) < int(low):
+                raise ValueError(f"bad range {item!r} in {_shown(part)}: it ends before it begins")
+            step = int(found[3] or 1)
+            if step == 0:
+                raise ValueError(f"bad range {item!r} in {_shown(part)}: a step of 0")
+            size += 1 + (int(high) - int(low)) // step
+            width = max(width, len(high))
         total = min(total * size, _COUNTED)
         longest += width - len(body) - 2
     if bodies and longest > MAX_NAME:
@@ -145,8 +142,6 @@ def _names_of(part: str) -> Iterable[str]:
 
 def _numbers_in(body: str) -> Iterable[str]:
     """Return the numbers of a bracket, sorted; raises RangeSetException."""
-    if body.isdigit():
-        return [body]
     if found := _RANGE.match(body):
         low, high, step = found[1], found[2] or found[1], found[3] or "1"
         # RangeSet refuses ends of different widths if one has leading zeros.

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,8 +208,7 @@ class Topology:
     @property
     def leaf_index(self) -> NDArray[np.int64]:
         """The index in ``switches`` of the leaf above each host. Shape (hosts,)."""
-        row: NDArray[np.int64] = self.groups[0]
-        return row
+        return cast(NDArray[np.int64], self.groups[0])
 
     def leaf_hosts(self) -> list[list[str]]:
         """Return the hosts of each leaf, by index in ``switches``; none above leaves."""

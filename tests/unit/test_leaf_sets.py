@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hpc_sched import exceptions
 from hpc_sched.topology.readers.cabling import cabled_leaves as leaf_sets_module
-from hpc_sched.topology.readers.cabling.cabled_leaves import leaf_sets
+from hpc_sched.topology.readers.cabling.cabled_leaves import LeafSets
 from tests.counted_calls import calls_of
 from tests.ib_dumps import Fabric, rails, two_levels
 
@@ -25,7 +25,7 @@ def hosts_on(**groups: str) -> dict[str, list[str]]:
 def grouped(switches: Mapping[str, list[str]]) -> dict[str, dict[str, int]]:
     """Return leaves by their switches, with the number of hosts from each group."""
     found: dict[str, dict[str, int]] = {}
-    for leaf, hosts in leaf_sets(switches).leaves.items():
+    for leaf, hosts in LeafSets(switches).leaves.items():
         counts = found.setdefault("".join(leaf), {})
         for host in hosts:
             group = host.partition("-")[0]
@@ -160,12 +160,12 @@ def test_hosts_join_the_leaf_where_they_belong(
 def test_of_two_leaves_the_larger_one_is_chosen_and_a_remark_says_so():
     hosts = hosts_on(AB="5", AC="6", A="1")
     assert grouped(hosts) == {"AB": {"AB": 5}, "AC": {"AC": 6, "A": 1}}
-    remarks = leaf_sets(hosts).remarks
-    assert remarks == (
+    remarks = LeafSets(hosts).remarks
+    assert remarks == [
         "1 host is not connected to all switches of the leaf: A-0",
         "A-0: connected to A, which could be part of 2 leaves, such as A,C and A,B: the first is "
         "chosen",
-    )
+    ]
 
 
 @pytest.mark.parametrize("count", [2, 3, 18])
@@ -184,7 +184,7 @@ def test_a_switch_of_its_own_in_each_host_does_not_divide_a_leaf(count: int):
         for rack in (1, 2)
         for i in range(count)
     }
-    leaves = leaf_sets(hosts).leaves.values()
+    leaves = LeafSets(hosts).leaves.values()
     assert sorted({host[:5] for host in leaf} for leaf in leaves) == [{"rack1"}, {"rack2"}]
 
 
@@ -269,7 +269,7 @@ SETS = st.dictionaries(
 def test_every_host_has_one_leaf_with_most_or_all_of_its_switches(
     hosts: dict[str, list[str]], order: random.Random
 ):
-    found = leaf_sets(hosts)
+    found = LeafSets(hosts)
     assert sorted(host for one in found.leaves.values() for host in one) == sorted(hosts)
     for leaf, members in found.leaves.items():
         assert list(leaf) == sorted(leaf)
@@ -283,7 +283,7 @@ def test_every_host_has_one_leaf_with_most_or_all_of_its_switches(
         assert set(hosts[a]) != set(hosts[b]) or home[a] == home[b]
     shuffled = list(hosts)
     order.shuffle(shuffled)
-    again = leaf_sets({host: sorted(hosts[host], reverse=True) for host in shuffled})
+    again = LeafSets({host: sorted(hosts[host], reverse=True) for host in shuffled})
     assert (again.leaves, again.remarks) == (found.leaves, found.remarks)
 
 
@@ -294,9 +294,9 @@ def test_many_different_sets_with_one_switch_in_common_are_refused_in_time(
 
     def refused() -> None:
         with pytest.raises(exceptions.TopologyError, match="too many to compare"):
-            leaf_sets(hosts)
+            LeafSets(hosts)
 
     # Of 40 million pairs; each that is compared is a call at least.
     assert calls_of(refused) < 5_000_000
     monkeypatch.setattr(leaf_sets_module, "MAX_PAIRS", 10**9)
-    assert len(leaf_sets({host: hosts[host] for host in list(hosts)[:100]}).leaves) == 100
+    assert len(LeafSets({host: hosts[host] for host in list(hosts)[:100]}).leaves) == 100

@@ -83,11 +83,11 @@ def test_levels_switches_counts_and_folded_hosts_are_written():
 
 def test_a_branch_without_a_pod_is_connected_by_a_line():
     places = svg_layout.of(Topology.from_tree(TREE))
-    [line] = places.lines
+    [(x, y, width)] = places.lines
     core, leaf3 = places.boxes[-1], places.boxes[-2]
-    assert line.x == core.x + core.width
-    assert line.x + line.width == leaf3.x
-    assert leaf3.y < line.y < leaf3.y + leaf3.height
+    assert x == core.x + core.width
+    assert x + width == leaf3.x
+    assert leaf3.y < y < leaf3.y + leaf3.height
 
 
 def test_states_are_shown_and_counted_in_the_legend():

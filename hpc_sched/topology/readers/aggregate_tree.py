@@ -41,9 +41,9 @@ def topology_of(
     """
     problems = Problems()
     tree = LevelTree(problems, tuple(keys or ()))
-    for aggregate in sorted(aggregates, key=lambda one: one.name):
-        if aggregate.hosts:
-            _read(aggregate, keys, tree)
+    with_hosts = (aggregate for aggregate in aggregates if aggregate.hosts)
+    for aggregate in sorted(with_hosts, key=lambda one: one.name):
+        _read(aggregate, keys, tree)
     problems.stop()
     missing = "host aggregate with hosts has metadata"
     stated = {level: f"{missing} {key}" for level, key in (keys or {}).items()}
@@ -58,15 +58,13 @@ def topology_of(
 
 
 def _read(aggregate: _HostAggregate, keys: Mapping[str, str] | None, tree: LevelTree) -> None:
-    if not keys:
-        keys = {
-            level: key
-            for key in sorted(aggregate.metadata)
-            if (level := key.removeprefix(PREFIX)) != key and level not in NOT_LEVELS
-        }
-    for level, key in keys.items():
-        if key not in aggregate.metadata:
-            continue
+    known = keys or {
+        level: key
+        for key in sorted(aggregate.metadata)
+        if (level := key.removeprefix(PREFIX)) != key and level not in NOT_LEVELS
+    }
+    stated = ((level, key) for level, key in known.items() if key in aggregate.metadata)
+    for level, key in stated:
         switch = str(aggregate.metadata[key]).strip()
         if level and switch:
             tree.add(level, switch, sorted(aggregate.hosts), f"aggregate {aggregate.name!r}")

@@ -218,12 +218,9 @@ def _process(running: _Running) -> str:
     """Return a process and its user in words."""
     if running.started is None:
         return f"process group {running.pid}"
-    process = f"process {running.pid}"
-    try:
+    owner = ""
+    with suppress(OSError, KeyError):
         user = os.stat(_PROC / str(running.pid)).st_uid
-    except OSError:
-        return process
-    try:
-        return f"{process} of user {pwd.getpwuid(user).pw_name}"
-    except KeyError:
-        return f"{process} of user {user}"
+        owner = f" of user {user}"
+        owner = f" of user {pwd.getpwuid(user).pw_name}"
+    return f"process {running.pid}{owner}"

@@ -5,12 +5,10 @@ import lzma
 import zlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
-from hpc_sched import exceptions
+from hpc_sched import exceptions, files
 
-# Bytes of output in one step.
-_CHUNK = 1 << 20
 _FORMATS: dict[bytes, Callable[[], Any]] = {
     b"\x1f\x8b": partial(zlib.decompressobj, wbits=16 + zlib.MAX_WBITS),
     b"\xfd7zXZ\x00": partial(lzma.LZMADecompressor, memlimit=256 << 20),
@@ -35,20 +33,14 @@ def decompressed(content: bytes, name: str, max_bytes: int) -> bytes:
             raise exceptions.TopologyError(
                 f"{name}: expected a text, or a file of gzip, xz or bzip2: use {command}"
             )
-    output = bytearray()
-    rest = content
-    while (decompressor := _decompressor(rest)) is not None:
-        rest = _member(decompressor, rest, name, output, max_bytes)
+    output, rest = bytearray(), content
+    while made := next((each for magic, each in _FORMATS.items() if rest.startswith(magic)), None):
+        rest = _member(made(), rest, name, output, max_bytes)
         if not rest.strip(b"\0"):
             return bytes(output)
     if output:
         raise exceptions.TopologyError(f"{name}: there is more after the compressed data")
     return content
-
-
-def _decompressor(content: bytes) -> Any:
-    """Return a decompressor for what a content begins with, or None."""
-    return next((made() for magic, made in _FORMATS.items() if content.startswith(magic)), None)
 
 
 def _member(one: Any, content: bytes, name: str, output: bytearray, max_bytes: int) -> bytes:
@@ -58,7 +50,7 @@ def _member(one: Any, content: bytes, name: str, output: bytearray, max_bytes: i
     while not one.eof:
         before = len(output)
         try:
-            output += one.decompress(given, _CHUNK)
+            output += one.decompress(given, files.CHUNK)
         except (zlib.error, lzma.LZMAError, OSError, ValueError, EOFError) as error:
             raise exceptions.TopologyError(f"{name}: cannot be decompressed: {error}") from error
         given = one.unconsumed_tail if is_zlib else b""
@@ -68,5 +60,4 @@ def _member(one: Any, content: bytes, name: str, output: bytearray, max_bytes: i
             )
         if not one.eof and not given and len(output) == before:
             raise exceptions.TopologyError(f"{name}: the compressed data is cut off")
-    rest: bytes = one.unused_data
-    return rest
+    return cast(bytes, one.unused_data)

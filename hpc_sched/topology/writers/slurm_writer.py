@@ -25,10 +25,10 @@ def text_of(topology: Topology) -> tuple[str, tuple[str, ...]]:
     """
     check_depth(topology)
     names = _names_of(topology)
-    below = topology.leaf_hosts()
-    for switch in topology.switches:
-        if switch.parent >= 0:
-            below[switch.parent].append(names[switch.name])
+    children = (
+        [names[topology.switches[child].name] for child in each] for each in topology.children()
+    )
+    below = [hosts or each for hosts, each in zip(topology.leaf_hosts(), children, strict=True)]
     lines = []
     by_level = sorted(enumerate(topology.switches), key=lambda each: (each[1].level, each[1].order))
     for s, switch in by_level:

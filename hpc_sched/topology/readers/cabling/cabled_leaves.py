@@ -8,7 +8,6 @@ import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist, plurals
@@ -23,13 +22,6 @@ _MANY = 3  # hosts that have not lost the same cables by chance
 _MAX_LISTED = 200  # hosts in a remark
 
 
-class LeafSets(NamedTuple):
-    """Leaves: their switches, sorted, and their hosts, sorted; and what is doubtful in them."""
-
-    leaves: Mapping[tuple[str, ...], Sequence[str]]
-    remarks: tuple[str, ...]
-
-
 @dataclass(slots=True)
 class _Leaf:
     """A leaf under construction."""
@@ -42,8 +34,8 @@ class _Leaf:
     takes_few: frozenset[str] = frozenset()
 
 
-def leaf_sets(switches: Mapping[str, Collection[str]]) -> LeafSets:
-    """Return the leaves of hosts, given the switches above each, sorted by their switches.
+class LeafSets:
+    """The leaves of hosts, given the switches above each, sorted by their switches.
 
     Hosts on the same switches are a leaf. So are all hosts that switches connect directly, if each
     is on most of these switches: each has lost some rails, and any two share one. Not if some are
@@ -65,26 +57,34 @@ def leaf_sets(switches: Mapping[str, Collection[str]]) -> LeafSets:
     :raises exceptions.TopologyError: for more than ``MAX_LEAVES`` leaves, or too many different
         sets with switches in common
     """
-    connected = sorted(host for host in switches if switches[host])
-    return _Grouping(by_key((frozenset(switches[host]), host) for host in connected)).result()
 
-
-class _Grouping:
-    def __init__(self, sets: Mapping[frozenset[str], list[str]]) -> None:
-        self.sets = sets
-        self.on_switch = by_key((switch, each) for each in sets for switch in each)
+    def __init__(self, switches: Mapping[str, Collection[str]]) -> None:
+        connected = sorted(host for host in switches if switches[host])
+        self.sets = by_key((frozenset(switches[host]), host) for host in connected)
+        self.on_switch = by_key((switch, each) for each in self.sets for switch in each)
         # Switches of one host only.
         self.own = {
             switch
             for switch, found in self.on_switch.items()
-            if len(found) == 1 and len(sets[found[0]]) == 1
+            if len(found) == 1 and len(self.sets[found[0]]) == 1
         }
-        self.leaves: list[_Leaf] = []
+        self._leaves: list[_Leaf] = []
         self.leaves_on: dict[str, set[int]] = {}  # by switch
-        self.remarks: list[str] = []
+        self.remarks: list[str] = []  # on what is doubtful
         self.pairs = 0
+        self._group()
+        if len(self._leaves) > MAX_LEAVES:
+            raise exceptions.TopologyError(
+                f"expected hosts on at most {MAX_LEAVES} leaf switches or sets of them, found "
+                f"{len(self._leaves)}"
+            )
+        named = ((tuple(sorted(leaf.switches)), leaf.hosts) for leaf in self._leaves)
+        found = by_key((names, host) for names, hosts in named for host in hosts)
+        # Switches of each leaf, sorted, and its hosts, sorted.
+        self.leaves = {names: sorted(found[names]) for names in sorted(found)}
+        self.remarks = [*self._lost(), *self.remarks]
 
-    def result(self) -> LeafSets:
+    def _group(self) -> None:
         order = sorted(self.sets, key=lambda one: (-len(one), -len(self.sets[one]), sorted(one)))
         for each in self._with_most_rails(order):
             fitting = sorted(self._fitting(each))
@@ -99,15 +99,6 @@ class _Grouping:
                     f"as {names}: the first is chosen"
                 )
             self._join(fitting[0][-1], each)
-        if len(self.leaves) > MAX_LEAVES:
-            raise exceptions.TopologyError(
-                f"expected hosts on at most {MAX_LEAVES} leaf switches or sets of them, found "
-                f"{len(self.leaves)}"
-            )
-        named = ((tuple(sorted(leaf.switches)), leaf.hosts) for leaf in self.leaves)
-        found = by_key((switches, host) for switches, hosts in named for host in hosts)
-        leaves = {switches: sorted(found[switches]) for switches in sorted(found)}
-        return LeafSets(leaves, (*self._lost(), *self.remarks))
 
     def _with_most_rails(self, order: Sequence[frozenset[str]]) -> list[frozenset[str]]:
         """Join sets that are connected and have most switches each; return all others."""
@@ -139,7 +130,7 @@ class _Grouping:
         """Yield the leaves that a set belongs to, each after its rank."""
         for i in set().union(*(self.leaves_on.get(switch, ()) for switch in each)):
             self._count()
-            leaf = self.leaves[i]
+            leaf = self._leaves[i]
             shared = len(each & leaf.switches)
             has_all = shared == len(each)
             is_part = each <= leaf.takes_few or (has_all and self._are_all_with(each, leaf))
@@ -186,9 +177,9 @@ class _Grouping:
         )
 
     def _begin(self, sets: Iterable[frozenset[str]]) -> None:
-        self.leaves.append(_Leaf())
+        self._leaves.append(_Leaf())
         for each in sets:
-            self._join(len(self.leaves) - 1, each)
+            self._join(len(self._leaves) - 1, each)
 
     def _takes_few(self, each: frozenset[str]) -> bool:
         """True if more hosts are on all switches of a set than on some of these alone."""
@@ -197,7 +188,7 @@ class _Grouping:
         return sum(len(self.sets[part]) for part in parts) < len(self.sets[each])
 
     def _join(self, i: int, each: frozenset[str]) -> None:
-        leaf = self.leaves[i]
+        leaf = self._leaves[i]
         if not leaf.takes_few and self._takes_few(each):
             leaf.takes_few = each
         leaf.hosts += self.sets[each]
@@ -210,7 +201,7 @@ class _Grouping:
     def _lost(self) -> Iterator[str]:
         """Yield a remark on the hosts that are not connected to all switches of their leaf."""
         lost = []
-        for leaf in self.leaves:
+        for leaf in self._leaves:
             count = Counter(
                 switch for each in leaf.sets for switch in each for _ in self.sets[each]
             )

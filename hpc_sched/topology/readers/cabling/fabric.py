@@ -10,7 +10,7 @@ from hpc_sched.topology import hierarchy
 from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.hierarchy import Leaf, Upper, bits, union
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers.cabling.cabled_leaves import leaf_sets
+from hpc_sched.topology.readers.cabling.cabled_leaves import LeafSets
 from hpc_sched.topology.tree import MAX_LEVELS, Links
 
 # Links on the longest path in a tree of ``MAX_LEVELS`` levels.
@@ -43,7 +43,7 @@ def fabric(
 ) -> Topology:
     """Return the tree of the hosts of a fabric.
 
-    Leaves are those of :func:`leaf_sets`, in the order of their switches' names. The distance of
+    Leaves are those of :class:`LeafSets`, in the order of their switches' names. The distance of
     hosts with several rails is that of the nearest two, of the rails that most hosts of a leaf
     have. The order of the cables is irrelevant.
     Linear in cables, times the longest path, in steps of 64 leaves.
@@ -61,7 +61,7 @@ def fabric(
         raise exceptions.TopologyError(
             "expected a switch that carries a host, found hosts that are linked to none"
         )
-    sets = leaf_sets(above)
+    sets = LeafSets(above)
     name = sorted(names.values())
     number = {text: s for s, text in enumerate(name)}
     leaves = [

@@ -9,8 +9,7 @@ from hpc_sched import exceptions
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers import driver_options
 from hpc_sched.topology.readers.cabling.fabric import fabric
-from hpc_sched.topology.readers.infiniband import ibnetdiscover_dump
-from hpc_sched.topology.readers.infiniband.ibnetdiscover_dump import HCA, SWITCH, IBNode
+from hpc_sched.topology.readers.infiniband.ibnetdiscover_dump import HCA, SWITCH, Dump, IBNode
 from hpc_sched.topology.readers.reader_errors import pattern_of
 from hpc_sched.topology.readers.text_driver import TextDriver
 
@@ -67,7 +66,7 @@ class IbnetdiscoverDriver(TextDriver):
 
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
         """Return the topology of a dump, ``names`` by GUIDs of 16 digits; raises TopologyError."""
-        dump = ibnetdiscover_dump.read(content, name)
+        dump = Dump(content, name)
         hcas = [node for node in dump.nodes.values() if node.kind == HCA]
         hosts = {
             node.id: host

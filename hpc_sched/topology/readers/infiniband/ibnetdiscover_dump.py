@@ -12,9 +12,8 @@ infiniband-diags, with and without ``--full`` and ``--grouping``, or with ``--po
 
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist, plurals
@@ -65,34 +64,11 @@ Port = tuple[str, int]
 class IBNode:
     """A switch, an HCA or a router."""
 
+    id: str  # kind and GUID: S-0002c90200404718
     kind: str  # ``SWITCH``, ``HCA``, or something else
     guid: str  # 16 digits
     description: str = ""
     port_guids: tuple[str, ...] = ()  # of HCAs
-    id: str = field(init=False)  # kind and GUID: S-0002c90200404718
-
-    def __post_init__(self) -> None:
-        self.id = f"{self.kind}-{self.guid}"
-
-
-class Dump(NamedTuple):
-    """The content of a dump."""
-
-    nodes: Mapping[str, IBNode]
-    cables: Sequence[Cable]
-    remarks: Sequence[str]
-    incomplete: Sequence[str]  # sentences on what shows that the dump was cut off
-
-
-def read(content: bytes, name: str) -> Dump:
-    """Return the content of a dump, linear in its length; TopologyError if no line has a node.
-
-    Lines of other programs, such as a prompt or a warning, are skipped with a remark. So are lines
-    that contradict an earlier one: cables may be pulled during a discovery.
-    """
-    reader = _DumpReader(name)
-    reader.read(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace"))
-    return reader.dump()
 
 
 @dataclass
@@ -111,21 +87,46 @@ class _SkippedLines:
         return [f"{self.first}{before}{more}: {after}"] if self.count else []
 
 
-@dataclass
-class _DumpReader:
-    name: str
-    nodes: dict[str, IBNode] = field(default_factory=dict)
-    stated: dict[str, int] = field(default_factory=dict)  # links in a node's own section
-    by_peers: set[str] = field(default_factory=set)  # nodes that a peer has described
-    other_end: dict[Port, Port] = field(default_factory=dict)
-    rates: dict[Port, float] = field(default_factory=dict)
-    section: IBNode | None = None
-    strays: _SkippedLines = field(default_factory=_SkippedLines)
-    contradictions: _SkippedLines = field(default_factory=_SkippedLines)
+class Dump:
+    """The content of a dump, linear in its length; TopologyError if no line has a node.
 
-    def read(self, lines: Iterable[str]) -> None:
+    Lines of other programs, such as a prompt or a warning, are skipped with a remark. So are lines
+    that contradict an earlier one: cables may be pulled during a discovery.
+    """
+
+    def __init__(self, content: bytes, name: str) -> None:
+        self.name = name
+        self.nodes: dict[str, IBNode] = {}  # by id
+        self._stated: dict[str, int] = {}  # links in a node's own section
+        self._by_peers: set[str] = set()  # nodes that a peer has described
+        self._other_end: dict[Port, Port] = {}
+        self._rates: dict[Port, float] = {}
+        self._section: IBNode | None = None
+        self._strays, self._contradictions = _SkippedLines(), _SkippedLines()
+        self._read(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace"))
+        if not self.nodes:
+            stray = f"; first line: {self._strays.first}" if self._strays.count else ""
+            raise exceptions.TopologyError(
+                f"{name}: expected the output of ibnetdiscover, lines such as "
+                f"'Switch 36 \"S-0002c90200404718\"', found none{stray}"
+            )
+        self.remarks = (
+            *self._strays.remarks(" is no line of ibnetdiscover", "passed over"),
+            *self._contradictions.remarks("", "the first line counts"),
+        )
+        ends = (node for node, _ in self._other_end)
+        missing = dump_gaps.sentences(self.nodes, self._stated, ends)
+        self.incomplete = [f"{name}: {text}" for text in missing]
+
+    @property
+    def cables(self) -> list[Cable]:
+        """All cables, each once."""
+        ends = ((a, b) for a, b in self._other_end.items() if a <= b)
+        return [Cable(a[0], b[0], self._rates.get(a, self._rates.get(b))) for a, b in ends]
+
+    def _read(self, lines: Iterable[str]) -> None:
         for number, raw in enumerate(lines, 1):
-            if len(self.nodes) + len(self.other_end) // 2 > MAX_PARTS:
+            if len(self.nodes) + len(self._other_end) // 2 > MAX_PARTS:
                 raise exceptions.TopologyError(
                     f"{self.name}:{number}: expected at most {MAX_PARTS} nodes and cables, found "
                     "more"
@@ -141,35 +142,17 @@ class _DumpReader:
                 continue
             if _HEADER.match(line):
                 # The lines after an unreadable header belong to no section.
-                self.section = None
+                self._section = None
                 found = _NODE.match(line)
                 if found:
-                    self.section = self._node(found[1], found[2])
-                    self.stated.setdefault(self.section.id, 0)
-                    self._describe(self.section, line, found.end())
+                    self._section = self._node(found[1], found[2])
+                    self._stated.setdefault(self._section.id, 0)
+                    self._describe(self._section, line, found.end())
                     continue
             elif _BETWEEN.match(line):
-                self.section = None
+                self._section = None
                 continue
-            self.strays.add(f"{self.name}:{number}: {line[:_SHOWN]!r}")
-
-    def dump(self) -> Dump:
-        if not self.nodes:
-            stray = f"; first line: {self.strays.first}" if self.strays.count else ""
-            raise exceptions.TopologyError(
-                f"{self.name}: expected the output of ibnetdiscover, lines such as "
-                f"'Switch 36 \"S-0002c90200404718\"', found none{stray}"
-            )
-        remarks = (
-            *self.strays.remarks(" is no line of ibnetdiscover", "passed over"),
-            *self.contradictions.remarks("", "the first line counts"),
-        )
-        incomplete = dump_gaps.sentences(
-            self.nodes, self.stated, (node for node, _ in self.other_end)
-        )
-        ends = [(a, b) for a, b in self.other_end.items() if a <= b]
-        cables = [Cable(a[0], b[0], self.rates.get(a, self.rates.get(b))) for a, b in ends]
-        return Dump(self.nodes, cables, remarks, [f"{self.name}: {text}" for text in incomplete])
+            self._strays.add(f"{self.name}:{number}: {line[:_SHOWN]!r}")
 
     def _reported(
         self, number: int, here: ReportedEnd, there: ReportedEnd, lanes: str, speed: str
@@ -182,22 +165,22 @@ class _DumpReader:
             _add_guid(node, end.guid)
             ports.append((node.id, end.port))
         (here_id, here_port), peer = ports
-        self.stated.setdefault(here_id, 0)
+        self._stated.setdefault(here_id, 0)
         if self._linked((here_id, here_port), peer, number, lanes, speed):
-            self.stated[here_id] += 1
+            self._stated[here_id] += 1
 
     def _port(self, line: str, number: int) -> bool:
         """Read the line of a port; return False if it is none."""
         found = _PORT.match(line)
-        if found is None or self.section is None:
+        if found is None or self._section is None:
             return False
         own, own_guid, kind, guid, port, port_guid = found.groups()
         peer = self._node(kind, guid)
-        a, b = (self.section.id, int(own)), (peer.id, int(port))
-        _add_guid(self.section, own_guid)
+        a, b = (self._section.id, int(own)), (peer.id, int(port))
+        _add_guid(self._section, own_guid)
         _add_guid(peer, port_guid)
-        self.stated[self.section.id] += 1
-        if self.other_end.get(a) == b and b in self.rates and peer.id in self.by_peers:
+        self._stated[self._section.id] += 1
+        if self._other_end.get(a) == b and b in self._rates and peer.id in self._by_peers:
             return True  # all of it is known from the other end
         rate = _RATE.search(line, self._describe(peer, line, found.end()))
         self._linked(a, b, number, *(rate.groups() if rate else ("", "")))
@@ -205,7 +188,8 @@ class _DumpReader:
 
     def _node(self, kind: str, guid: str) -> IBNode:
         guid = normalized_guid(guid)
-        return self.nodes.setdefault(f"{kind}-{guid}", IBNode(kind, guid))
+        id_ = f"{kind}-{guid}"
+        return self.nodes.setdefault(id_, IBNode(id_, kind, guid))
 
     def _describe(self, node: IBNode, line: str, start: int) -> int:
         """Read the description of a node in a line; return its end position.
@@ -218,29 +202,29 @@ class _DumpReader:
             return start
         if line.find("#", start, first) < 0:
             return last
-        of_itself = node is self.section
-        if not node.description or (not of_itself and node.id not in self.by_peers):
+        of_itself = node is self._section
+        if not node.description or (not of_itself and node.id not in self._by_peers):
             text = hostlist.printable(line[first + 1 : last], most=None)
             # No description is better than a damaged one.
             if text and len(text) <= MAX_DESCRIPTION:
                 node.description = text
                 if not of_itself:
-                    self.by_peers.add(node.id)
+                    self._by_peers.add(node.id)
         return last
 
     def _linked(self, a: Port, b: Port, number: int, lanes: str, speed: str) -> bool:
         """Link two ports; return False if one is linked to another port already."""
         for port, peer in ((a, b), (b, a)):
-            if (known := self.other_end.get(port, peer)) != peer:
+            if (known := self._other_end.get(port, peer)) != peer:
                 port_, here, before = (f'"{node}"[{n}]' for node, n in (port, peer, known))
-                self.contradictions.add(
+                self._contradictions.add(
                     f"{self.name}:{number}: port {port_} is linked to {here} here and to {before} "
                     "before"
                 )
                 return False
-        self.other_end |= {a: b, b: a}
+        self._other_end |= {a: b, b: a}
         if speed in _LANE:
-            self.rates.setdefault(a, int(lanes) * _LANE[speed])
+            self._rates.setdefault(a, int(lanes) * _LANE[speed])
         return True
 
 

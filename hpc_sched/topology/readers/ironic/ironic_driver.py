@@ -16,7 +16,7 @@ from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.hierarchy import Leaf
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers import driver_options
-from hpc_sched.topology.readers.cabling.cabled_leaves import leaf_sets
+from hpc_sched.topology.readers.cabling.cabled_leaves import LeafSets
 from hpc_sched.topology.readers.cabling.ethernet import shared_switches
 from hpc_sched.topology.readers.ironic import api
 from hpc_sched.topology.readers.ironic.node_lists import Node, NodeLists, Port
@@ -137,7 +137,7 @@ class IronicDriver(TextDriver):
             )
         ids = {name: port.switch_id for port, name in names.items() if port.switch_id}
         try:
-            sets = leaf_sets(above)
+            sets = LeafSets(above)
         except exceptions.TopologyError as error:
             raise problems.error(None, str(error)) from error
         leaves = [Leaf(switches, hosts) for switches, hosts in sets.leaves.items()]

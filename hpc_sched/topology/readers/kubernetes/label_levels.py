@@ -88,14 +88,13 @@ def fabric_levels(found: Collection[str]) -> list[LabelLevel]:
         [tuple(layers[i:]) for i in range(len(layers))],
         *([level for level in family if level[0] in found] for family in _FAMILIES[1:]),
     ]
-    for family in families:
-        if family:
-            return [
-                LabelLevel(*level) for level in zip(level_names(len(family)), family, strict=True)
-            ]
+    family = next(filter(None, families), [])
+    names = level_names(len(family))
     # A zone is no leaf switch: a request for one leaf must not be met by it.
     zones = (LabelLevel("zone", (ZONE,)), LabelLevel("region", (_REGION,)))
-    return [level for level in zones if level.labels[0] in found]
+    return [LabelLevel(*level) for level in zip(names, family, strict=True)] or [
+        level for level in zones if level.labels[0] in found
+    ]
 
 
 def domain_levels(found: Collection[str]) -> list[LabelLevel]:

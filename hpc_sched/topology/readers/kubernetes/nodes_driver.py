@@ -182,19 +182,16 @@ def _known_levels(nodes: Sequence[_Labels], problems: Problems) -> list[LabelLev
         problems.remark(
             None, "the labels name zones, no switches: all nodes of a zone are read as equally near"
         )
-    if not fabric or not domains:
-        return domains + fabric
     leaves: dict[str, str] = {}
-    for _, labels in nodes:
+    for _, labels in nodes if fabric and domains else ():
         domain, leaf = domains[-1].switch(labels), fabric[0].switch(labels)
-        if domain is None or leaf is None or leaves.setdefault(domain, leaf) == leaf:
-            continue
-        problems.remark(
-            None,
-            f"domain {domain!r} of accelerators is below {fabric[0].name} {leaves[domain]!r} and "
-            f"{fabric[0].name} {leaf!r}: domains are left out",
-        )
-        return fabric
+        if domain and leaf and leaves.setdefault(domain, leaf) != leaf:
+            problems.remark(
+                None,
+                f"domain {domain!r} of accelerators is below {fabric[0].name} {leaves[domain]!r} "
+                f"and {fabric[0].name} {leaf!r}: domains are left out",
+            )
+            return fabric
     return domains + fabric
 
 
