@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hpc_sched.core.arrays import Array, Reals
+from hpc_sched.core.arrays import Array, Mask, Reals
 from hpc_sched.core.cost import Usage
 from hpc_sched.core.extra_spec_names import APP_CLASSES
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
@@ -18,14 +18,15 @@ from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 # the whole run evenly and in bounded memory. Even: the last sample is dropped, so the next is due
 # later.
 MOST_SAMPLES = 512
-FIRST_INTERVAL = 60.0  # s
 # Shorter runtimes count as this one, in s: a wait of a minute is no disaster for a job of one
 # second (Feitelson's bounded slowdown).
 SLOWDOWN_BOUND = 10.0
 
 
-_CLASS = {name: i for i, name in enumerate(APP_CLASSES)}
-_HOSTS, _CORES = len(APP_CLASSES), len(APP_CLASSES) + 1  # behind the classes
+# What is integrated over time: vcpus and MB of all jobs, crossings of leaves, hosts in use, their
+# cores, and the vcpus of each class.
+_TAKEN, _CROSSINGS, _HOSTS, _CORES = slice(VCPUS, MEMORY_MB + 1), 2, 3, 4
+_CLASS = {name: i for i, name in enumerate(APP_CLASSES, start=5)}
 _HOUR = 3600.0  # s
 
 
@@ -44,57 +45,12 @@ class Series:
     leaves: list[list[float]]  # share of each leaf's vcpus in use. Shape (samples, leaves)
 
 
-class CoreHours:
-    """Integrals over time of the vcpus of jobs, and of the hosts in use and their cores.
+class Measures:
+    """The measures of one run; updated in the order of time. O(hosts of the job) per change.
 
     All time on a host counts, also that of starts which a failure undid, and of jobs that never
-    ended. O(hosts of the job) per change.
+    ended.
     """
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cores = cluster.total[:, VCPUS]
-        # VMs that are no jobs stay: their hosts are in use all the time, whatever jobs do.
-        always = np.zeros(len(self._cores), dtype=np.bool_)
-        always[sorted(cluster.running)] = True
-        if cluster.used is not None:
-            always |= cluster.used.any(axis=1)
-        self._always = int(always.sum()), int(self._cores[always].sum())
-        # A VM there that never goes: no job is the first or the last of these hosts.
-        self._vms = always.astype(np.int64)
-        self._now = np.zeros(len(APP_CLASSES) + 2)  # vcpus per class, hosts, cores
-        self._sums = np.zeros_like(self._now)  # times s
-
-    def advance(self, passed: float) -> None:
-        """Add a time without changes, s."""
-        self._sums += self._now * passed
-
-    def change(self, placed: PlacedJob, sign: int) -> None:
-        """Count a job that starts (sign 1), or leaves its hosts (sign -1)."""
-        job, hosts = placed.job, placed.hosts
-        self._now[_CLASS[job.application.app_class]] += sign * job.vcpus * job.count
-        before = self._vms[hosts]
-        after = before + sign * placed.counts
-        self._vms[hosts] = after
-        changed = hosts[(before == 0) != (after == 0)]
-        self._now[_HOSTS] += sign * len(changed)
-        self._now[_CORES] += sign * int(self._cores[changed].sum())
-
-    def usage(self, span: float) -> Usage:
-        """Return the usage so far.
-
-        :param span: time for which the VMs that are no jobs keep their hosts in use, s
-        """
-        hours = (self._sums / _HOUR).tolist()
-        hosts, cores = (always * span / _HOUR for always in self._always)
-        return Usage(
-            core_hours={name: hours[i] for name, i in _CLASS.items() if hours[i]},
-            host_hours=hours[_HOSTS] + hosts,
-            host_core_hours=hours[_CORES] + cores,
-        )
-
-
-class Measures:
-    """The measures of one run; updated in the order of time."""
 
     def __init__(
         self,
@@ -102,15 +58,18 @@ class Measures:
         vcpus: int = 1,
         memory_mb: int = 0,
         *,
-        interval: float = FIRST_INTERVAL,
+        interval: float = 60.0,
     ) -> None:
-        """Start at time 0; VMs of ``vcpus`` and ``memory_mb`` measure fragmentation."""
+        """Start at time 0; VMs of ``vcpus`` and ``memory_mb`` measure fragmentation.
+
+        :param interval: between the first samples, s
+        """
         self.cluster = cluster
         self.outcomes: Counter[Outcome] = Counter()
         self.refusals: Counter[str] = Counter()
         self.restarts = 0
         # Numbers of all jobs that were done, in the order of their ends; 8 bytes each.
-        self.ends, self.waits, self.slowdowns, self.factors = (array("d") for _ in range(4))
+        self.waits, self.slowdowns, self.factors = (array("d") for _ in range(3))
         topology = cluster.topology
         gangs: dict[str, list[int]] = {level: [] for level in topology.levels}
         self.series = Series([], [], [], [], [], [], [], gangs, [])
@@ -131,21 +90,23 @@ class Measures:
         usable[sorted(cluster.down)] = 0
         self._per_leaf = self._sums(usable)
         self._crossing = np.zeros(len(topology.switches), dtype=np.int64)
-        self._crossings = self._running = 0
-        self._taken = np.zeros(2)  # vcpus and MB
+        self._running = 0
         self._began = math.inf
         self._time = self._busy_until = 0.0
-        self._used = np.zeros(2)  # vcpu s and MB s
-        self._crossed = 0.0  # jobs * leaves * s
-        self._core_hours = CoreHours(cluster)
         self._interval = interval
+        self._now = np.zeros(5 + len(APP_CLASSES))
+        self._integrals = np.zeros_like(self._now)  # times s
+        # VMs that are no jobs stay: their hosts are in use all the time, whatever jobs do.
+        used = cluster.total * 0 if cluster.used is None else cluster.used
+        always: Mask = np.any(used, axis=1)
+        always[sorted(cluster.running)] = True
+        self._always = int(always.sum()), int(cluster.total[always, VCPUS].sum())
+        # A VM there that never goes: no job is the first or the last of these hosts.
+        self._vms: Array = always.astype(np.int64)
 
     def advance(self, time: float) -> None:
         """Advance to the time of the next change."""
-        passed = time - self._time
-        self._used += self._taken * passed
-        self._crossed += self._crossings * passed
-        self._core_hours.advance(passed)
+        self._integrals += self._now * (time - self._time)
         self._time = time
 
     def started(self, placed: PlacedJob) -> None:
@@ -168,7 +129,6 @@ class Measures:
             return
         assert record.start is not None
         assert record.end is not None
-        self.ends.append(record.end)
         self.waits.append(record.start - record.submit)
         runtime = max(record.runtime, SLOWDOWN_BOUND)
         self.slowdowns.append(max((record.end - record.submit) / runtime, 1.0))
@@ -190,12 +150,12 @@ class Measures:
         capacity = state.capacity(*self._vm)
         found = {
             "time": now,
-            "vcpus": self._share(self._taken[VCPUS], VCPUS),
-            "memory": self._share(self._taken[MEMORY_MB], MEMORY_MB),
+            "vcpus": self._share(self._now[VCPUS], VCPUS),
+            "memory": self._share(self._now[MEMORY_MB], MEMORY_MB),
             "running": self._running,
             "waiting": waiting,
             "done": self.outcomes[Outcome.DONE],
-            "crossing": self._crossings / len(self._leaves),
+            "crossing": float(self._now[_CROSSINGS]) / len(self._leaves),
             "leaves": [round(share, 4) for share in shares.tolist()],
         }
         series = [getattr(self.series, name) for name in found] + [*self.series.gangs.values()]
@@ -220,27 +180,41 @@ class Measures:
     @property
     def utilisation(self) -> tuple[float, float]:
         """Share of vcpus and of memory in use, from the first start to the last end."""
-        vcpus, memory_mb = self._used / self.span if self.span > 0 else (0.0, 0.0)
+        vcpus, memory_mb = self._integrals[_TAKEN] / self.span if self.span > 0 else (0.0, 0.0)
         return self._share(vcpus, VCPUS), self._share(memory_mb, MEMORY_MB)
 
     @property
     def crossing(self) -> float:
         """Jobs with VMs under a leaf and under others, per leaf, mean over time."""
-        return self._crossed / self.span / len(self._leaves) if self.span > 0 else 0.0
+        crossed = float(self._integrals[_CROSSINGS])  # jobs * leaves * s
+        return crossed / self.span / len(self._leaves) if self.span > 0 else 0.0
 
     @property
     def usage(self) -> Usage:
         """Core-hours of all jobs, and of the hosts in use from the first start to the last end."""
-        return self._core_hours.usage(self.span)
+        hours = (self._integrals / _HOUR).tolist()
+        hosts, cores = (always * self.span / _HOUR for always in self._always)
+        return Usage(
+            core_hours={name: hours[i] for name, i in _CLASS.items() if hours[i]},
+            host_hours=hours[_HOSTS] + hosts,
+            host_core_hours=hours[_CORES] + cores,
+        )
 
     def _change(self, placed: PlacedJob, sign: int) -> None:
-        self._taken += sign * placed.takes.sum(axis=0)
+        """Count a job that starts (sign 1), or leaves its hosts (sign -1)."""
+        job, hosts = placed.job, placed.hosts
         self._running += sign
-        self._core_hours.change(placed, sign)
-        leaves = np.unique(self._leaf[placed.hosts])
+        self._now[_TAKEN] += sign * placed.takes.sum(axis=0)
+        self._now[_CLASS[job.application.app_class]] += sign * job.vcpus * job.count
+        before = self._vms[hosts]
+        self._vms[hosts] = after = before + sign * placed.counts
+        changed = hosts[(before == 0) != (after == 0)]
+        self._now[_HOSTS] += sign * len(changed)
+        self._now[_CORES] += sign * int(self.cluster.total[changed, VCPUS].sum())
+        leaves = np.unique(self._leaf[hosts])
         if len(leaves) > 1:
             self._crossing[leaves] += sign
-            self._crossings += sign * len(leaves)
+            self._now[_CROSSINGS] += sign * len(leaves)
             self.most_crossing = max(self.most_crossing, int(self._crossing[leaves].max()))
 
     def _share(self, amount: float, resource: int) -> float:

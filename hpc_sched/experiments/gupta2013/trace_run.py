@@ -49,8 +49,6 @@ _QUEUES: Mapping[Queue, Callable[[], Discipline]] = {
 Classes = Literal["all sync", "sync above 1 VM", "all async"]
 
 _SCORES = distributions.read("uniform:0:30")
-_MB = 1024  # in a GB
-_INTERVAL = 6 * 3600.0  # s between checks that no slot is used twice
 
 LEAST_FREE, MOST_FREE = host_order.LEAST_FREE_PE, host_order.MOST_FREE_PE
 MDOBP = plugin_policies.MDOBP
@@ -130,7 +128,8 @@ def result(rows: Sequence[TraceRow], run: TraceRun, seed: int = 1) -> TraceResul
         SimulationInput(nodes, run.policy, seed, Limits(ALPHA, run.beta)),
         _QUEUES[run.queue](),
         parts,
-        measures=Measures(nodes, interval=_INTERVAL),
+        # That no slot is used twice is checked every six hours.
+        measures=Measures(nodes, interval=6 * 3600.0),
         on_record=ended,
     )
     simulation.run(run.until)
@@ -146,7 +145,7 @@ def result(rows: Sequence[TraceRow], run: TraceRun, seed: int = 1) -> TraceResul
 @cache
 def cluster(nodes: int, cores: int, memory: float) -> Cluster:
     """Return equal nodes under one switch: topology does not matter here."""
-    return uniform(FatTree(levels=1, radix=nodes).topology(), HostType(cores, round(memory * _MB)))
+    return uniform(FatTree(levels=1, radix=nodes).topology(), HostType(cores, round(memory * 1024)))
 
 
 def jobs(rows: Sequence[TraceRow], run: TraceRun, seed: int) -> Iterator[Job]:
