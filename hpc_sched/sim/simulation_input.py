@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,9 +80,7 @@ class SimulationInput:
 
     def request(self, job: Job, capacity: Array, state: ClusterState) -> PlacementRequest:
         """Return the request of a job, the input of a policy."""
-        gains: Mapping[str, float] = {}
-        if self.policy.bounded_by_neighbours:
-            gains = self.interference.gains_of(job.application.name)
+        rules = self.interference if self.policy.bounded_by_neighbours else NO_RULES
         group = GroupRequest(
             topology=self.cluster.topology,
             tie=tie_order(self.cluster.topology, str(job.number)),
@@ -96,7 +94,7 @@ class SimulationInput:
                 demand=np.array([job.vcpus, job.memory_mb], dtype=np.float64),
                 free=state.free.astype(np.float64),
                 usable=self.cluster.total.astype(np.float64),
-                attraction=state.attractions(job.application, gains),
+                attraction=state.attractions(job.application, rules.gains_of(job.application.name)),
             ),
             homogeneous="true" if self.one_type else "prefer",
             processors=None if self.types is None else self.types.with_room(capacity),

@@ -13,6 +13,7 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import level_of
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Rejection
+from hpc_sched.core.plan.switch_rooms import rooms_below
 from hpc_sched.sim.policies.placement_policy import (
     PlacementRequest,
     Places,
@@ -48,16 +49,16 @@ def best_fit(problem: Problem, level: int, *, required: bool) -> Places | Reject
     topology, wanted = problem.topology, problem.awaiting
     if not wanted:
         return ()
-    rooms = _rooms(topology, level, problem.capacity)
+    rooms = rooms_below(problem, level)
     while rooms.max() < wanted and level < topology.depth and not required:
         level += 1
-        rooms = _rooms(topology, level, problem.capacity)
+        rooms = rooms_below(problem, level)
     if (rooms.max() if required else rooms.sum()) < wanted:
         return refused(problem)
     path = _paths(topology)
     hosts = np.flatnonzero(problem.capacity > 0)
     for number in range(level, HOST - 1, -1):
-        rooms = _rooms(topology, number, problem.capacity)
+        rooms = problem.capacity if number == HOST else rooms_below(problem, number)
         domain = hosts if number == HOST else topology.groups[number - 1, hosts]
         found, below = np.unique(domain, return_index=True)
         # Sorted by the names from the top down, which any host below the domain has.
@@ -83,13 +84,6 @@ def fewest(rooms: Array, wanted: int) -> Array:
     last = int(np.argmax(rooms >= left))
     enough = rooms[last:][rooms[last:] >= left[last]]
     return np.array([*range(last), last + int(np.argmin(enough))])
-
-
-def _rooms(topology: Topology, level: int, capacity: Array) -> Array:
-    if level == HOST:
-        return capacity
-    sums = np.bincount(topology.groups[level - 1], capacity, len(topology.switches))
-    return sums.astype(np.int64)
 
 
 def _paths(topology: Topology) -> Array:

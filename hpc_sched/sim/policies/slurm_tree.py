@@ -5,13 +5,12 @@ rule, and what is left out of it, is in docs/reference/policies.rst.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.plan.result import Rejection
-from hpc_sched.core.plan.switch_rooms import leaf_sums
+from hpc_sched.core.plan.switch_rooms import sums_below
 from hpc_sched.sim.policies.placement_policy import (
     PlacementRequest,
     Places,
@@ -45,15 +44,6 @@ class Leaves:
         """Return the leaves below a root."""
         return Leaves(self.above[:, self.above[-1] == root], self.level)
 
-    def sums(self, per_leaf: Array) -> Array:
-        """Return the sum over the leaves below every switch; both by switch index."""
-        total = per_leaf.copy()
-        values = per_leaf[self.above[0]]
-        for before, row in pairwise(self.above):
-            climbed = row != before
-            np.add.at(total, row[climbed], values[climbed])
-        return total
-
     def links(self, leaf: int) -> Array:
         """Return the links between one of the leaves and each of them. Shape (leaves,)."""
         path = list(dict.fromkeys(self.above[:, leaf].tolist()))
@@ -72,8 +62,8 @@ def _place(request: PlacementRequest) -> Places | Rejection:
         return ()
     leaves = Leaves.of(problem.topology)
     # Free hosts below each switch, and the VMs that they take.
-    hosts = leaves.sums(leaf_sums(problem, np.minimum(problem.capacity, 1)))
-    room = leaves.sums(leaf_sums(problem, problem.capacity))
+    hosts = sums_below(problem, np.minimum(problem.capacity, 1))
+    room = sums_below(problem, problem.capacity)
     # A job on hosts that take one VM each requests a number of hosts; another one a single host.
     wanted_hosts = problem.awaiting if problem.capacity.max() <= 1 else 1
     roots = [

@@ -45,7 +45,14 @@ class Conservative:
         now, state = simulation.now, simulation.state
         has_released = self._gains != state.gains
         has_other_hosts = not np.array_equal(self._up, state.up)
-        due = [job for job in self._first(simulation) if has_released or self._is_due(job, now)]
+        due = [
+            job
+            for job in self._first(simulation)
+            if has_released
+            # Without a reservation, or with one that begins now.
+            or job.number not in self.reserved
+            or self.reserved[job.number].start == now
+        ]
         # Nothing has changed: the end of a start that a failure has undone, for example.
         if not due and not has_other_hosts:
             return
@@ -83,11 +90,6 @@ class Conservative:
     def _first(self, simulation: Simulation) -> list[Job]:
         """Return the jobs that have, or get, a reservation."""
         return list(islice(simulation.waiting.values(), 1 + self._depth))
-
-    def _is_due(self, job: Job, now: float) -> bool:
-        """True if a job has no reservation, or one that begins now."""
-        kept = self.reserved.get(job.number)
-        return kept is None or kept.start == now
 
     def _wake_at_next_start(self, simulation: Simulation) -> None:
         """Have the simulation call again when the next reservation begins."""
