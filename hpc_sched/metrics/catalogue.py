@@ -49,19 +49,12 @@ class Metric:
             yield dict(zip(self.labels, values, strict=True))
 
 
-def _counter(name: str, what: str, **labels: tuple[str, ...]) -> Metric:
-    return Metric(PREFIX + name, COUNTER, what, labels)
+def _metric(kind: str, name: str, what: str, merged: str = "", **labels: tuple[str, ...]) -> Metric:
+    return Metric(PREFIX + name, kind, what, labels, merged)
 
 
-def _gauge(name: str, what: str, merged: str, **labels: tuple[str, ...]) -> Metric:
-    return Metric(PREFIX + name, GAUGE, what, labels, merged)
-
-
-def _histogram(name: str, what: str) -> Metric:
-    return Metric(PREFIX + name, HISTOGRAM, what)
-
-
-DECISIONS = _counter(
+DECISIONS = _metric(
+    COUNTER,
     "decisions",
     "Decisions on groups, one for each request, by answer.",
     answer=ANSWERS,
@@ -69,33 +62,41 @@ DECISIONS = _counter(
 )
 # Only with metrics_project. A second metric: a series of a project begins with its first decision,
 # which Prometheus does not see as an increase, and would be missing in the sum over projects.
-PROJECT_DECISIONS = _counter(
+PROJECT_DECISIONS = _metric(
+    COUNTER,
     "project_decisions",
     "Decisions on groups by project, with metrics_project alone.",
     answer=ANSWERS,
     mode=MODES,
     project=(),
 )
-UNPROVEN = _counter(
+UNPROVEN = _metric(
+    COUNTER,
     "unproven_plans",
     "Plans that are not proven best: planning_timeout was over, or too many steps.",
 )
-PLANNING = _histogram("planning_seconds", "Time spent on the plans of a request, in seconds.")
-REQUEST = _histogram(
+PLANNING = _metric(
+    HISTOGRAM, "planning_seconds", "Time spent on the plans of a request, in seconds."
+)
+REQUEST = _metric(
+    HISTOGRAM,
     "request_seconds",
     "Time that hpc_sched spent on a request until its decision was logged, in seconds.",
 )
-PART_SECONDS = _counter(
+PART_SECONDS = _metric(
+    COUNTER,
     "request_part_seconds",
     "The same time, summed by what it was spent on.",
     part=PARTS,
 )
-GANG_CLAIMS = _counter(
+GANG_CLAIMS = _metric(
+    COUNTER,
     "gang_claims",
     "Requests whose plan was to be claimed at once, by whether the claim is held.",
     answer=(HELD, NOT_HELD),
 )
-TRANSACTIONS = _counter(
+TRANSACTIONS = _metric(
+    COUNTER,
     "claim_transactions",
     "Transactions sent to Placement to claim a plan, by its answer; conflicts are sent again.",
     answer=(
@@ -103,64 +104,80 @@ TRANSACTIONS = _counter(
         *("failed", "unknown"),
     ),
 )
-DEGRADED = _counter(
+DEGRADED = _metric(
+    COUNTER,
     "degraded_decisions",
     "Requests that were decided without a source that did not answer, by kind of source.",
     source=SOURCES,
 )
-ERRORS = _counter(
+ERRORS = _metric(
+    COUNTER,
     "plugin_errors",
     "Exceptions out of hpc_sched's code that a filter or weigher caught, by its class.",
     plugin=(),
 )
-LOST_LINES = _counter("lost_decision_lines", "Lines that could not be written to decision_log.")
-SHUNNED = _gauge(
+LOST_LINES = _metric(
+    COUNTER, "lost_decision_lines", "Lines that could not be written to decision_log."
+)
+SHUNNED = _metric(
+    GAUGE,
     "shunned_hosts",
     "Hosts that another weigher put behind all others, at the last decision on a group; 0 an hour "
     "after it.",
     "livemostrecent",
     reason=SHUNNED_BY_NOVA,  # other weighers, too
 )
-OPEN_BREAKERS = _gauge(
+OPEN_BREAKERS = _metric(
+    GAUGE,
     "open_circuit_breakers",
     "Sources that are left alone after a timeout, and for one pause more, by kind.",
     "livesum",
     source=SOURCES,
 )
-TOPOLOGY_GOOD = _gauge(
+TOPOLOGY_GOOD = _metric(
+    GAUGE,
     "topology_good",
     "1 if the last description of the fabric is in use, 0 if it was refused by any worker.",
     "livemin",
 )
-TOPOLOGY_READ = _gauge(
+TOPOLOGY_READ = _metric(
+    GAUGE,
     "topology_read_timestamp_seconds",
     "Unix time of the last good reading of the fabric, of the worker where it is oldest.",
     "livemin",
 )
-TOPOLOGY_INTERVAL = _gauge(
+TOPOLOGY_INTERVAL = _metric(
+    GAUGE,
     "topology_reload_interval_seconds",
     "Seconds between two readings of the fabric; 0: only on SIGHUP.",
     "livemax",
 )
-TOPOLOGY_HOSTS = _gauge("topology_hosts", "Hosts in the topology in use.", "livemin")
-TOPOLOGY_LEAVES = _gauge("topology_leaves", "Leaf switches in the topology in use.", "livemin")
-TOPOLOGY_UNKNOWN = _gauge(
+TOPOLOGY_HOSTS = _metric(GAUGE, "topology_hosts", "Hosts in the topology in use.", "livemin")
+TOPOLOGY_LEAVES = _metric(
+    GAUGE, "topology_leaves", "Leaf switches in the topology in use.", "livemin"
+)
+TOPOLOGY_UNKNOWN = _metric(
+    GAUGE,
     "topology_unknown_hosts",
     "Candidates of the last hour that the topology does not name.",
     "livemax",
 )
-TOPOLOGY_WAITING = _gauge(
+TOPOLOGY_WAITING = _metric(
+    GAUGE,
     "topology_waiting_changes",
     "Changes of hosts and switches that wait for topology_settle_time.",
     "livemax",
 )
-TOPOLOGY_INCOMPLETE = _gauge(
+TOPOLOGY_INCOMPLETE = _metric(
+    GAUGE,
     "topology_incomplete",
     "1 if the description in use was cut off, else 0.",
     "livemax",
 )
-WORKERS = _gauge("workers", "Workers of nova-scheduler that have metrics.", "livesum")
-BUILD = _gauge("build_info", "1, with the versions as labels.", "livemax", version=(), nova=())
+WORKERS = _metric(GAUGE, "workers", "Workers of nova-scheduler that have metrics.", "livesum")
+BUILD = _metric(
+    GAUGE, "build_info", "1, with the versions as labels.", "livemax", version=(), nova=()
+)
 
 METRICS = (
     *(

@@ -34,12 +34,13 @@ class Series(NamedTuple):
 class _Values:
     """The values of a process; a gauge's with the time at which it was set."""
 
+    is_on: bool = False
     numbers: dict[Series, float] = field(default_factory=dict)
     gauges: dict[Series, tuple[float, float]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-_values: _Values | None = None
+_values = _Values()
 
 
 def start() -> None:
@@ -52,18 +53,18 @@ def start() -> None:
         for labels in metric.known_series()
         for part in ((*BOUNDS, SUM) if metric.kind == HISTOGRAM else ("",))
     ]
-    _values = _Values(dict.fromkeys([*numbers(), *known], 0.0))
+    _values = _Values(True, dict.fromkeys([*numbers(), *known], 0.0))
 
 
 def stop() -> None:
     """Count no more."""
     global _values
-    _values = None
+    _values = _Values()
 
 
 def is_on() -> bool:
     """True while metrics are counted."""
-    return _values is not None
+    return _values.is_on
 
 
 def count(metric: Metric, **labels: str) -> None:
@@ -73,8 +74,7 @@ def count(metric: Metric, **labels: str) -> None:
 
 def add(metric: Metric, amount: float, **labels: str) -> None:
     """Add an amount to a counter."""
-    if (values := _values) is not None:
-        _add(values, Series(metric, tuple(labels.items())), amount)
+    _add(Series(metric, tuple(labels.items())), amount)
 
 
 def expose(metric: Metric, **labels: str) -> None:
@@ -84,16 +84,16 @@ def expose(metric: Metric, **labels: str) -> None:
 
 def observe(metric: Metric, seconds: float) -> None:
     """Add a duration to a histogram."""
-    if (values := _values) is not None:
-        _add(values, Series(metric, (), BOUNDS[bisect_left(BUCKETS, seconds)]), 1.0)
-        _add(values, Series(metric, (), SUM), seconds)
+    _add(Series(metric, (), BOUNDS[bisect_left(BUCKETS, seconds)]), 1.0)
+    _add(Series(metric, (), SUM), seconds)
 
 
 def set_to(metric: Metric, value: float, **labels: str) -> None:
     """Set a gauge."""
-    if (values := _values) is not None:
-        series = Series(metric, tuple(labels.items()))
-        with values.lock:
+    values = _values
+    with values.lock:
+        if values.is_on:
+            series = Series(metric, tuple(labels.items()))
             values.gauges[series] = value, clock.current.unix_time()
 
 
@@ -102,11 +102,8 @@ def set_all(metric: Metric, by_value: Mapping[str, float]) -> None:
 
     Those of known values too: another worker may have set them, and the last one counts.
     """
-    if (values := _values) is None:
-        return
     [(label, always)] = metric.labels.items()
-    with values.lock:
-        known = [series.labels[0][1] for series in values.gauges if series.metric is metric]
+    known = [series.labels[0][1] for series in gauges() if series.metric is metric]
     for name in dict.fromkeys([*always, *known, *by_value]):
         set_to(metric, by_value.get(name, 0.0), **{label: name})
 
@@ -116,8 +113,7 @@ def expire(metric: Metric, seconds: float) -> None:
 
     They keep the time at which they were set: of several workers the last one counts.
     """
-    if (values := _values) is None:
-        return
+    values = _values
     until = clock.current.unix_time() - seconds
     with values.lock:
         values.gauges |= {
@@ -129,23 +125,20 @@ def expire(metric: Metric, seconds: float) -> None:
 
 def numbers() -> dict[Series, float]:
     """Return the counters and histograms."""
-    if (values := _values) is None:
-        return {}
+    values = _values
     with values.lock:
         return dict(values.numbers)
 
 
 def gauges() -> dict[Series, tuple[float, float]]:
     """Return the gauges, each with the Unix time at which it was set."""
-    if (values := _values) is None:
-        return {}
+    values = _values
     with values.lock:
         return dict(values.gauges)
 
 
-def _add(values: _Values, series: Series, amount: float) -> None:
+def _add(series: Series, amount: float) -> None:
+    values = _values
     with values.lock:
-        before = values.numbers.get(series)
-        if before is None and len(values.numbers) >= MAX_SERIES:
-            return
-        values.numbers[series] = (before or 0.0) + amount
+        if values.is_on and (series in values.numbers or len(values.numbers) < MAX_SERIES):
+            values.numbers[series] = values.numbers.get(series, 0.0) + amount

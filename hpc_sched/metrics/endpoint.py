@@ -2,8 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import TCPServer, ThreadingMixIn
@@ -54,14 +53,18 @@ class Endpoint:
         self._server.server_close()
 
 
-class _Answers:
+class _Answers(Collector):
     """The answers to scrapes; what they show is collected once for all that come in a second."""
 
     def __init__(self, collect: Collect, report: Report) -> None:
         self._collect, self._report = collect, report
         self._lock = threading.Lock()
-        self._made_at, self._found = -REUSE, _Collected([])
+        self._made_at, self._found = -REUSE, list[Metric]()
         self._problem = ""  # reported last; empty after an answer without one
+
+    def collect(self) -> Iterable[Metric]:
+        """Return what was collected last."""
+        return self._found
 
     def answer(self, accept: str) -> tuple[HTTPStatus, str, bytes]:
         try:
@@ -71,9 +74,9 @@ class _Answers:
         with self._lock:
             try:
                 if clock.current.monotonic() - self._made_at >= REUSE:
-                    self._found = _Collected(list(self._collect().collect()))
+                    self._found = list(self._collect().collect())
                     self._made_at = clock.current.monotonic()
-                body = encode(self._found)
+                body = encode(self)
                 self._problem = ""
                 return HTTPStatus.OK, content_type, body
             except Exception as error:
@@ -82,16 +85,6 @@ class _Answers:
                     self._report(problem)
                 self._problem = problem
                 return HTTPStatus.INTERNAL_SERVER_ERROR, _TEXT, b"no metrics\n"
-
-
-@dataclass(frozen=True)
-class _Collected(Collector):
-    """What was collected at one moment."""
-
-    metrics: Sequence[Metric]
-
-    def collect(self) -> Iterable[Metric]:
-        return self.metrics
 
 
 class _Handler(BaseHTTPRequestHandler):

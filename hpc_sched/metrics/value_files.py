@@ -8,6 +8,7 @@ In the names a slot is in place of the process id: a number that a worker locks 
 A worker that is started in place of another takes its slot, and goes on from its counts.
 """
 
+import contextlib
 import fcntl
 import functools
 import json
@@ -77,11 +78,9 @@ def relocked(path: Path, held: int | None) -> int | None:
     """
     if held is None:
         return lock(path)
-    try:
+    with contextlib.suppress(FileNotFoundError):
         if os.path.samestat(os.lstat(path), os.fstat(held)):
             return held
-    except FileNotFoundError:
-        pass
     found = lock(path)
     os.close(held)
     return found
@@ -112,7 +111,7 @@ class Slot:
         for number in range(MAX_SLOTS):
             if (found := cls.locked(directory, number)) is not None:
                 found._before = found._read()
-                found._remove_live_gauges()
+                found.remove(_LIVE)
                 return found
         raise exceptions.MetricsError(f"{directory}: expected at most {MAX_SLOTS} workers")
 
@@ -139,9 +138,9 @@ class Slot:
         parsed = map(_parsed, self._before.get(metric.kind, {}))
         return {labels[label] for name, labels in parsed if name == metric.name}
 
-    def remove(self) -> None:
-        """Remove the files; raises OSError."""
-        for path in self._directory.glob(f"*_{self._number}.db*"):
+    def remove(self, start: str = "") -> None:
+        """Remove the files, or those whose names begin with a text; raises OSError."""
+        for path in self._directory.glob(f"{start}*_{self._number}.db*"):
             if path.suffix in (".db", _NEW):
                 path.unlink(missing_ok=True)
 
@@ -160,11 +159,6 @@ class Slot:
         if held != self._lock:
             self._lock, self._written = held, {}
         return held is not None
-
-    def _remove_live_gauges(self) -> None:
-        """Remove what ends with its worker; raises OSError."""
-        for path in self._directory.glob(f"{_LIVE}*_{self._number}.db"):
-            path.unlink(missing_ok=True)
 
     def _replace(self, name: str, content: bytes) -> None:
         if self._written.get(name) == content:
@@ -200,7 +194,7 @@ def collector(directory: Path) -> MultiProcessCollector:
     with_gauges = {path.stem.rpartition("_")[2] for path in directory.glob(f"{_LIVE}*_*.db")}
     for number in _slots(directory):
         if str(number) in with_gauges and (slot := Slot.locked(directory, number)):
-            slot._remove_live_gauges()
+            slot.remove(_LIVE)
             slot.close()
     return MultiProcessCollector(None, str(directory))
 
