@@ -38,7 +38,7 @@ CONF = nova.conf.CONF
 Progress = Callable[[str], None]  # called with a stage
 
 DRIVER = "fake.FakeLiveMigrateDriver"
-SETTLED = frozenset({"ACTIVE", "ERROR", "SHELVED_OFFLOADED"})
+COMPLETED = frozenset({"ACTIVE", "ERROR", "SHELVED_OFFLOADED"})
 
 
 def _not_shown(_stage: str) -> None:
@@ -190,7 +190,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
     def wait(
         self, servers: Sequence[str], timeout: float = 400, progress: Progress = _not_shown
     ) -> dict[str, dict[str, Any]]:
-        """Return servers by id, none being built; TimeoutError names those that did not settle."""
+        """Return servers by id, none being built; TimeoutError names those still in progress."""
         deadline = time.monotonic() + timeout
         wanted = set(servers)
         while True:
@@ -200,12 +200,14 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
                 progress(f"servers {len(wanted - building)}/{len(wanted)}")
             else:
                 shown = {server["id"]: server for server in self._list(detail=True)}
-                done = {uuid for uuid in wanted & shown.keys() if shown[uuid]["status"] in SETTLED}
+                done = {
+                    uuid for uuid in wanted & shown.keys() if shown[uuid]["status"] in COMPLETED
+                }
                 progress(f"servers {len(done)}/{len(wanted)}")
                 if done == wanted:
                     return {uuid: shown[uuid] for uuid in servers}
             if time.monotonic() > deadline:
-                raise TimeoutError(f"still not settled: {sorted(building or wanted - done)}")
+                raise TimeoutError(f"still in progress: {sorted(building or wanted - done)}")
             # All of Nova shares this process: frequent polls slow it down.
             time.sleep(max(0.3, 3 * (time.monotonic() - began)))
 

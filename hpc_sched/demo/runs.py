@@ -29,8 +29,6 @@ from hpc_sched.core.plan.result import Plan
 from hpc_sched.topology.model import Topology
 
 LISTING1 = ["nova.scheduler.weights.all_weighers", "hpc_sched.weighers.bunch.BunchWeigher"]
-# Nova sorts hosts of equal weight in the order of a Python set. Fixed, for reproducible results.
-_HASH_SEED = "0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,9 @@ def _start(settings: Settings, stderr: int | None) -> "subprocess.Popen[str]":
         stderr=stderr,
         text=True,
         start_new_session=True,
-        env=os.environ | {"PYTHONHASHSEED": _HASH_SEED},
+        # Nova sorts hosts of equal weight in the order of a Python set: fixed, for reproducible
+        # results.
+        env=os.environ | {"PYTHONHASHSEED": "0"},
     )
 
 
@@ -138,8 +138,7 @@ def run(settings: Settings, report: TextIO) -> None:
     """Run the scenario; write progress and then the result to ``report``."""
 
     def send(**message: Any) -> None:
-        report.write(json.dumps(message) + "\n")
-        report.flush()
+        print(json.dumps(message), file=report, flush=True)
 
     send(progress="loading Nova")
     from hpc_sched.demo import nova_cloud  # chooses native threads: before anything else of Nova
@@ -199,8 +198,7 @@ def main() -> None:
     try:
         run(settings, report)
     except BaseException as error:
-        report.write(json.dumps({"error": f"{type(error).__name__}: {error}"}) + "\n")
-        report.flush()
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), file=report, flush=True)
         raise
     finally:
         sys.stdout.flush()

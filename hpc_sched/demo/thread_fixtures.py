@@ -20,7 +20,6 @@ from sqlalchemy import pool
 
 from hpc_sched.nova_glue import nova_release
 
-IN_MEMORY = "sqlite://"
 #: True for Nova 33: 34.0.0 added database fixtures for threads
 LACKS_THREADS = nova_release.is_threaded() and not hasattr(nova_fixtures, "DatabaseWriteLock")
 
@@ -49,7 +48,7 @@ class DatabaseFiles(fixtures.Fixture):
     def _new(self, sql_connection: object, **options: Any) -> Any:
         # A string, or the URL object of SQLAlchemy in Placement.
         url = str(sql_connection)
-        if url != IN_MEMORY or not LACKS_THREADS:
+        if url != "sqlite://" or not LACKS_THREADS:
             return self._new_engine(url, options)
         path = os.path.join(self._folder, f"{next(self._numbers)}.sqlite")
         engine = self._new_engine(f"sqlite:///{path}", options)

@@ -58,12 +58,21 @@ class PlacementRequest:
         return self.group.problem()
 
 
-Place = Callable[[PlacementRequest], Places | Rejection]  # every VM gets a place, or none does
+# Every VM gets a place, or none does. Pure: the answer depends on the request alone, ``draw``
+# included, and changes nothing. Simulation keeps the answer on the empty cluster, and gives it for
+# all jobs of equal size (IdealPlacements). It knows nothing of constraints unless it is wrapped by
+# ``plugin_policies.constrained``.
+Place = Callable[[PlacementRequest], Places | Rejection]
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A named rule that places groups."""
+    """A named rule that places groups.
+
+    Its ``place`` is pure, as the ideal placement of a job is computed once and kept for all jobs
+    of the same VMs and class. Wrap it with :func:`plugin_policies.constrained` if it does not read
+    ``PlacementRequest.group.constraints``: a simulation checks resources only.
+    """
 
     name: str
     summary: str  # one line for help texts and reports, with its source

@@ -130,9 +130,9 @@ def rates(network: Network, links: Array) -> Reals:
     """Return the max-min fair rates of flows on their paths, by progressive filling, bytes/s.
 
     No flow can get more without taking from one that has no more (Bertsekas, Gallager: Data
-    Networks, 6.5.2). A flow without links has an infinite rate. A round settles all links that
-    are full before any other link of their flows. Links settled elsewhere in that round can only
-    raise the shares of the others, so there are few rounds. Shape (flows,).
+    Networks, 6.5.2). A flow without links has an infinite rate. A round fixes the rates at all
+    links that are full before any other link of their flows. Rates fixed elsewhere in that round
+    can only raise the shares of the others, so there are few rounds. Shape (flows,).
 
     :param links: see :func:`paths`
     """
@@ -151,10 +151,10 @@ def rates(network: Network, links: Array) -> Reals:
         meets = share[rows].min(axis=1)
         least = np.full(size, np.inf)
         np.minimum.at(least, rows, meets[:, None])
-        settled = (share == least)[rows].any(axis=1)
-        rate[open_[settled]] = meets[settled]
-        taken = np.repeat(meets[settled], rows.shape[1])
-        spare -= np.bincount(rows[settled].ravel(), weights=taken, minlength=size)
+        fixed = (share == least)[rows].any(axis=1)
+        rate[open_[fixed]] = meets[fixed]
+        taken = np.repeat(meets[fixed], rows.shape[1])
+        spare -= np.bincount(rows[fixed].ravel(), weights=taken, minlength=size)
         np.maximum(spare, 0.0, out=spare)
-        open_ = open_[~settled]
+        open_ = open_[~fixed]
     return rate
