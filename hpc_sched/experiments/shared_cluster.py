@@ -42,7 +42,6 @@ class NetworkSetup:
 class PlacementRun:
     """One run of the job under one placement."""
 
-    run: int
     placement: str
     leaves: int  # with VMs of the job
     hop_bytes: float  # one byte a pair, as Dudina2013 evaluates the metric
@@ -81,7 +80,7 @@ def measured(
             leaves = len(set(topology.leaf_index[list(places)].tolist()))
             counts = Counter(topology.hosts[place] for place in places)
             yield PlacementRun(
-                *(run, name, leaves),
+                *(name, leaves),
                 hop_bytes=hop_bytes_of_counts(topology=topology, counts=counts),
                 computation=computation,
                 communication=statistics.fmean(times),

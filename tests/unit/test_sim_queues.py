@@ -61,7 +61,7 @@ def test_every_installed_discipline_is_documented():
 def test_a_discipline_starts_the_same_jobs_event_by_event(name: str):
     queue = QUEUES.load(name)
     assert queue.name == name
-    assert starts_of(MIXED, 8, queue.discipline()) == STARTS[name]
+    assert starts_of(MIXED, 8, queue.discipline(QueueOptions())) == STARTS[name]
 
 
 def test_an_unknown_discipline_is_refused_with_the_names_of_the_installed_ones():

@@ -7,6 +7,7 @@ import pytest
 from hpc_sched.sim.installed import POLICIES, QUEUES
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.measures import Measures
+from hpc_sched.sim.queues.queue_discipline import QueueOptions
 from hpc_sched.sim.simulation import Simulation
 from hpc_sched.sim.simulation_input import SimulationInput
 from tests.unit import simulated
@@ -38,7 +39,7 @@ def events(queue: str, seed: int, interval: float) -> list[str]:
     log: list[str] = []
     simulation = Simulation(
         SimulationInput(cluster, POLICIES.load("exact-plan")),
-        QUEUES.load(queue).discipline(),
+        QUEUES.load(queue).discipline(QueueOptions()),
         drawn_jobs(seed),
         measures=Measures(cluster, interval=interval),
         log=log.append,

@@ -23,7 +23,7 @@ def test_a_sample_starts_no_job():
         Job(3, 1, 10, 3),
         Job(4, 1, 500, 1),
     ]
-    easy = QUEUES.load("easy").discipline()
+    easy = QUEUES.load("easy").discipline(QueueOptions())
     found = Simulated("first-fit", jobs, on=one_leaf(5), discipline=easy)
     assert found.simulation.measures.series.time[:2] == [0, 60]
     assert starts(found) == {1: 0, 2: 0, 3: 200, 4: 210}

@@ -14,7 +14,7 @@ from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.cluster.cluster_state import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies import plugin_policies
-from hpc_sched.sim.queues.in_order import LIST_SCHEDULING
+from hpc_sched.sim.queues.in_order import ListScheduling
 from hpc_sched.sim.simulation import Simulation
 from hpc_sched.sim.simulation_input import SimulationInput
 from hpc_sched.topology.model import Topology
@@ -98,7 +98,7 @@ class Placement:
 def placements(beta: float) -> list[Placement]:
     """Return the placements of the applications, in the order of the published table."""
     cluster = uniform(Topology.from_tree({"rack1": NODES}), HostType(CORES, NODE_MB))
-    queue = LIST_SCHEDULING.discipline()
+    queue = ListScheduling()
     seen: dict[int, tuple[float, PlacedJob]] = {}
 
     def discipline(simulation: Simulation) -> None:

@@ -32,12 +32,8 @@ class Queue:
     name: str
     summary: str  # one line for help texts and reports, with its source
     # A new discipline for each run: it may keep state between its calls.
-    create: Callable[[QueueOptions], Discipline]
+    discipline: Callable[[QueueOptions], Discipline]
     options: tuple[str, ...] = ()  # the fields of QueueOptions that it reads
-
-    def discipline(self, options: QueueOptions = DEFAULTS) -> Discipline:
-        """Return the discipline of one run."""
-        return self.create(options)
 
     def text(self, options: QueueOptions) -> str:
         """Return the summary with the options that the discipline reads."""

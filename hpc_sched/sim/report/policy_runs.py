@@ -130,12 +130,14 @@ def about_seeds(policies: Sequence[PolicyRuns]) -> str:
 
 def refusals(policies: Sequence[PolicyRuns]) -> list[tuple[PolicyRuns, list[tuple[str, int]]]]:
     """Return each policy that refused jobs, with each reason's jobs over all seeds, most first."""
-    found = []
-    for runs in policies:
-        jobs = sum((Counter(result.refusals) for result in runs.results), Counter[str]())
-        if jobs:
-            found.append((runs, sorted(jobs.items(), key=lambda item: (-item[1], item[0]))))
-    return found
+    jobs = [
+        sum((Counter(one.refusals) for one in each.results), Counter[str]()) for each in policies
+    ]
+    return [
+        (each, sorted(found.items(), key=lambda item: (-item[1], item[0])))
+        for each, found in zip(policies, jobs, strict=True)
+        if found
+    ]
 
 
 @dataclass(frozen=True, slots=True)

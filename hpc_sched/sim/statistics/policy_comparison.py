@@ -128,14 +128,20 @@ def compare(results: Sequence[Result]) -> Comparison:
         evidence = Evidence.ONE_SEED
     elif max(len(runs) for name, runs in found.items() if drawn[name]) >= LEAST_SEEDS:
         evidence = Evidence.INTERVALS
-    policies: list[ComparedPolicy] = []
-    for name, runs in found.items():
-        if not drawn[name]:
-            runs = dict.fromkeys(seeds, next(iter(runs.values())))
-        means = {column.field: _mean(column, runs, drawn[name]) for column in COLUMNS}
-        policy = ComparedPolicy(name, drawn[name], runs, means)
-        apart = {c.field: _difference(c, policy, policies[0]) for c in COLUMNS} if policies else {}
-        policies.append(replace(policy, differences=apart))
+    by_seed = {
+        name: runs if drawn[name] else dict.fromkeys(seeds, next(iter(runs.values())))
+        for name, runs in found.items()
+    }
+    bare = [
+        ComparedPolicy(
+            name, drawn[name], runs, {c.field: _mean(c, runs, drawn[name]) for c in COLUMNS}
+        )
+        for name, runs in by_seed.items()
+    ]
+    policies = bare[:1] + [
+        replace(one, differences={c.field: _difference(c, one, bare[0]) for c in COLUMNS})
+        for one in bare[1:]
+    ]
     # A policy that has done no job is best in nothing: its waits of 0 mean nothing.
     able = [policy for policy in policies if policy.has_done]
     unlike = frozenset(scope for scope in Scope if _is_unlike(scope, able))
