@@ -28,8 +28,6 @@ from hpc_sched.core.plan.planner import plan
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.topology.model import Topology
 
-LISTING1 = ["nova.scheduler.weights.all_weighers", "hpc_sched.weighers.bunch.BunchWeigher"]
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -150,7 +148,10 @@ def run(settings: Settings, report: TextIO) -> None:
         options["hpc_sched", "topology_file"] = settings.topology_file
         if settings.listing1:
             del options["filter_scheduler", "enabled_filters"]
-            options["filter_scheduler", "weight_classes"] = LISTING1
+            options["filter_scheduler", "weight_classes"] = [
+                "nova.scheduler.weights.all_weighers",
+                "hpc_sched.weighers.bunch.BunchWeigher",
+            ]
         cloud.options = options
     send(progress="starting API, conductor, scheduler, Placement")
     cloud.setUp()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hpc_sched.core.arrays import Reals
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.problem import Problem, tie_order
 from hpc_sched.sim.runtime import traffic
@@ -56,7 +57,7 @@ class PlacementRun:
 
 def measured(
     setup: NetworkSetup,
-    sent: traffic.Traffic,
+    sent: Reals,
     seed: int,
     runs: int,
     place: Callable[[Problem, random.Random], Mapping[str, Sequence[int]]],
@@ -87,7 +88,7 @@ def measured(
             )
 
 
-def compute_time(setup: NetworkSetup, sent: traffic.Traffic) -> float:
+def compute_time(setup: NetworkSetup, sent: Reals) -> float:
     """Return the computation of an iteration, s.
 
     Communication takes its share of an iteration if the job has a leaf for itself, and each VM

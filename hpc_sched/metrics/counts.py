@@ -14,9 +14,7 @@ from typing import NamedTuple
 from hpc_sched import clock
 from hpc_sched.metrics.catalogue import BUCKETS, GAUGE, HISTOGRAM, METRICS, Metric
 
-Labels = tuple[tuple[str, str], ...]
 SUM = "sum"
-LE = "le"  # label of a histogram's bucket, as Prometheus names it
 BOUNDS = (*map(str, BUCKETS), "+Inf")
 # Series of all counters and histograms, whatever the values of their labels.
 MAX_SERIES = 2000
@@ -26,7 +24,7 @@ class Series(NamedTuple):
     """What has one value: a metric's labels, of a histogram also a bucket or the sum."""
 
     metric: Metric
-    labels: Labels = ()
+    labels: tuple[tuple[str, str], ...] = ()
     part: str = ""
 
 

@@ -222,7 +222,7 @@ def _key(series: Series) -> bytes:
         name += "_sum"
     elif series.part:
         name += "_bucket"
-        labels[counts.LE] = series.part
+        labels["le"] = series.part
     return mmap_key(metric.name, name, list(labels), list(labels.values()), metric.help).encode()
 
 

@@ -60,7 +60,6 @@ class Scenario:
 
         :raises exceptions.SimulationError: for an unknown policy
         """
-        is_mixed = self.homogeneous == "false"
         return SimulationInput(
             cluster=self.cluster,
             policy=POLICIES.load(policy),
@@ -69,7 +68,11 @@ class Scenario:
             interference=self.interference,
             mdobp_classes=self.mdobp_classes,
             constraints=self.constraints,
-            types=None if is_mixed else ProcessorTypes.of(self.cluster, self.ranking),
+            types=(
+                None
+                if self.homogeneous == "false"
+                else ProcessorTypes.of(self.cluster, self.ranking)
+            ),
             one_type=self.homogeneous == "true",
             slowdown=None if self.model is None else partial(self.model.factor_of, self.cluster),
             requeue=self.requeue,

@@ -23,7 +23,6 @@ from hpc_sched.sim.jobs.job_record import Outcome
 from hpc_sched.sim.policies.placement_policy import NO_RANDOMNESS, PlacementRequest, Policy
 
 NO_LIMITS = Limits(math.inf, math.inf)
-Slowdown = Callable[[ClusterState, PlacedJob], float]
 _SHORTEST, _LONGEST = 1.0, 1e15  # bounds of mean times, s; anything beyond is a typing error
 
 
@@ -41,7 +40,8 @@ class SimulationInput:
     constraints: Constraints = NO_CONSTRAINTS  # of every job
     types: ProcessorTypes | None = None  # None: policies ignore processor types
     one_type: bool = False  # whether a job must wait for hosts of one type
-    slowdown: Slowdown | None = None  # by the placement; None: no placement slows a job down
+    # By the placement; None: no placement slows a job down.
+    slowdown: Callable[[ClusterState, PlacedJob], float] | None = None
     requeue: bool = True  # whether a job that lost a host starts again, first in the queue
     kills_overruns: bool = False  # whether a job is ended when its walltime is over
 

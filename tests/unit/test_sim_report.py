@@ -505,7 +505,7 @@ def test_bars_have_their_values_and_plots_their_zeros():
     bars = comparisons.ratios(policies, compare(results))[0]
     assert ">1.88<" in bars.panels[0].svg
     assert "its whisker is the range" in bars.reading
-    svg = comparisons.waits(policies).panels[0].svg
+    svg = comparisons.quantiles(policies)[0].panels[0].svg
     for tick in ("0", "10 s", "10 min"):
         assert f">{tick}<" in svg
 

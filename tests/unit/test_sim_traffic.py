@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpc_sched.core.arrays import Reals
 from hpc_sched.sim.runtime import traffic
 
 
-def partners(sent: traffic.Traffic, process: int) -> dict[int, float]:
+def partners(sent: Reals, process: int) -> dict[int, float]:
     """Return the receivers of a process, with their bytes."""
     return {int(q): float(sent[process, q]) for q in np.flatnonzero(sent[process])}
 
@@ -78,7 +79,7 @@ def test_a_single_process_sends_nothing():
     ],
     ids=["ring", "torus", "block tridiagonal"],
 )
-def test_everybody_receives_as_much_as_it_sends(sent: traffic.Traffic):
+def test_everybody_receives_as_much_as_it_sends(sent: Reals):
     assert (sent.diagonal() == 0).all()
     assert sent.sum(axis=0) == pytest.approx(sent.sum(axis=1))
     assert len(set(sent.sum(axis=1).tolist())) == 1

@@ -42,10 +42,9 @@ class CaseStudyRow:
         return int(self.name.rpartition(".")[2])
 
 
-_ON_N1 = ("4 0 0 0 0 0 0 0",) * 3
 _ONE_EACH = "0 1 1 1 1 0 0 0"
 _APPLICATIONS = (
-    CaseStudyRow("IS.B.4", "extreme", 47, 89.5, _ON_N1),
+    CaseStudyRow("IS.B.4", "extreme", 47, 89.5, ("4 0 0 0 0 0 0 0",) * 3),
     CaseStudyRow(
         *("LU.C.16", "sync", 16, 180.18),
         ("0 4 4 4 4 0 0 0", "2 2 2 2 2 2 2 2", "0 3 3 3 3 3 1 0"),

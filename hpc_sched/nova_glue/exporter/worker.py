@@ -35,8 +35,6 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 PERIOD = 1.0  # seconds between two writes
-_FOLDER = "hpc_sched-metrics"
-_ENDPOINT_LOCK = "endpoint.lock"
 _OFF = "; there are no metrics"
 
 
@@ -124,7 +122,7 @@ class Exporter:
 
     def _serve_all(self) -> None:
         # One worker tries at a time, so that one alone reports a port that is taken.
-        path = self.directory / _ENDPOINT_LOCK
+        path = self.directory / "endpoint.lock"
         self._endpoint_lock = self._files.relocked(path, self._endpoint_lock)
         if self._endpoint_lock is None:
             if self._endpoint is not None:  # the file was removed, and another worker was first
@@ -162,7 +160,7 @@ def directory() -> Path:
     It has the address in its name: two nova-schedulers of one host would be counted as one.
     """
     address = re.sub(r"[^0-9A-Za-z.]", "-", CONF.hpc_sched.metrics_address)
-    default = os.path.join(CONF.state_path, _FOLDER)
+    default = os.path.join(CONF.state_path, "hpc_sched-metrics")
     return Path(CONF.hpc_sched.metrics_directory or default, address)
 
 

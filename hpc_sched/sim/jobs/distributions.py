@@ -41,10 +41,8 @@ _KINDS: dict[str, tuple[str, str, Callable[[Numbers], bool]]] = {
 }
 _CHOICE = "choice:NUMBER:... or choice:NUMBER=WEIGHT:..."
 
-_MIX = "CLASS=SHARE,..."
 _APPLICATIONS = "NAME=SHARE,..."
 _MAX_SHARE = 1e9
-_CLOSE_TO_ONE = 1e-9  # shares whose sum differs from 1 by rounding only are not changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +157,7 @@ def read_mix(text: str, what: str) -> Mix:
 
     :raises exceptions.ConfigError: stating what was expected
     """
-    return _mix(text, what, APP_CLASSES, _MIX)
+    return _mix(text, what, APP_CLASSES, "CLASS=SHARE,...")
 
 
 def read_applications(text: str, what: str) -> Mix:
@@ -179,7 +177,8 @@ def _mix(text: str, what: str, names: Sequence[str], form: str) -> Mix:
     # A sum of tiny shares would lose them to rounding.
     if total < 1 / _MAX_SHARE:
         raise exceptions.ConfigError(f"{what}: expected {form} with a share above 0")
-    if abs(total - 1.0) <= _CLOSE_TO_ONE:
+    # Shares whose sum differs from 1 by rounding only are not changed.
+    if abs(total - 1.0) <= 1e-9:
         total = 1.0
     shares = ((name, stated.get(name, 0.0) / total) for name in names)
     return Mix(tuple((name, share) for name, share in shares if share > 0))

@@ -13,8 +13,6 @@ from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.placement_policy import PlacementRequest, Policy
 from hpc_sched.topology.model import Topology
 
-KEPT = 4096  # number of different jobs whose ideal placements are remembered
-
 
 class Outcome(StrEnum):
     """How a job ended."""
@@ -69,7 +67,8 @@ class IdealPlacements:
     """Ideal placements of jobs; computed once for equal jobs.
 
     Jobs are equal if they have equally many VMs and every host takes equally many of them, so a
-    trace of a hundred thousand jobs has a few hundred different ones.
+    trace of a hundred thousand jobs has a few hundred different ones. Of the latest 4096 different
+    ones they are kept.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -101,7 +100,7 @@ class IdealPlacements:
                 hop_bytes=plan.hop_bytes if isinstance(plan, Plan) else None,
                 leaves=len(plan.leaves) if isinstance(plan, Plan) else None,
             )
-            if len(self._known) > KEPT:
+            if len(self._known) > 4096:
                 self._known.popitem(last=False)
         self._known.move_to_end(key)
         return found

@@ -16,9 +16,6 @@ from hpc_sched.sim.jobs.job import Job
 # METACENTRUM.
 Memory = Literal["none", "per-processor", "total"]
 
-_KB = 1024  # in a MB
-_LIMITS = (1e-6, 1e6)  # of the load: anything beyond is a typing error
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnApplications:
@@ -63,7 +60,7 @@ class Workload(DrawnApplications):
     load: float = 1.0  # factor by which jobs arrive faster than in the trace
 
     def __post_init__(self) -> None:
-        low, high = _LIMITS
+        low, high = 1e-6, 1e6  # anything beyond is a typing error
         if not low <= self.load <= high:
             raise exceptions.ConfigError(
                 f"load: expected a factor from {low:g} to {high:g}, found {self.load}"
@@ -105,7 +102,7 @@ def _memory_mb(record: swf.TraceRow, cores: int, memory: Memory) -> int:
     if memory == "none" or record.memory_kb is None:
         return 0
     shares = record.processors if memory == "total" else 1
-    return -(-record.memory_kb * cores // (shares * _KB))
+    return -(-record.memory_kb * cores // (shares * 1024))
 
 
 @dataclass(frozen=True, slots=True)

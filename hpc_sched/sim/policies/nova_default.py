@@ -24,25 +24,22 @@ def _place(request: PlacementRequest, *, soft_affinity: bool) -> Places | Reject
     hosts = np.argsort(problem.topology.name_rank)
     hosts = hosts[problem.capacity[hosts] > 0]
     room = problem.capacity[hosts]
-    processors, memory = packing.free[hosts, 0], packing.free[hosts, 1]
+    free = packing.free.T[:, hosts]  # processors and memory. Shape (2, hosts)
     of_group = np.zeros(len(hosts))
     places = []
     for _ in range(problem.awaiting):
-        weights = shares(memory) + shares(processors) - shares(of_group)
+        weights = shares(free[1]) + shares(free[0]) - shares(of_group)
         if soft_affinity:
             weights += spans(of_group)
         best = int(np.argmax(weights))
         places.append(int(hosts[best]))
-        processors[best] -= packing.demand[0]
-        memory[best] -= packing.demand[1]
+        free[:, best] -= packing.demand
         of_group[best] += 1
         room[best] -= 1
         if not room[best]:
             # A full host does not pass the filters, and so has no influence on any scale.
             hosts, room = np.delete(hosts, best), np.delete(room, best)
-            processors, memory, of_group = (
-                np.delete(each, best) for each in (processors, memory, of_group)
-            )
+            free, of_group = np.delete(free, best, axis=1), np.delete(of_group, best)
     return tuple(places)
 
 

@@ -15,8 +15,6 @@ from hpc_sched.sim.cluster.cluster_state import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.simulation import Simulation
 
-_FULL = np.iinfo(np.int64).max
-
 
 class Releases:
     """Room of each domain now and after each expected end, counted host by host.
@@ -143,7 +141,7 @@ class Profile:
         first = int(np.argmax(fits.any(axis=1)))
         if not fits[first].any():
             return ReservedJob(job, math.inf)
-        domain = int(np.argmin(np.where(fits[first], room[first], _FULL)))
+        domain = int(np.argmin(np.where(fits[first], room[first], np.iinfo(np.int64).max)))
         return ReservedJob(job, float(self._starts[first]), domain)
 
     def allows(self, placed: PlacedJob) -> bool:

@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 
 from hpc_sched.page.rendering import drawn
 from hpc_sched.sim.report.policy_runs import Panel, Plot, PolicyRuns, draw_lines, parted
-from hpc_sched.sim.results import Result
 from hpc_sched.sim.statistics.columns import ratio
 from hpc_sched.sim.statistics.estimate import CONFIDENCE, Estimate
 from hpc_sched.sim.statistics.policy_comparison import Comparison
@@ -31,7 +30,6 @@ _RATIOS = (
         "the cluster. 1 is the best there is."),
 )  # fmt: skip
 _Axis = tuple[str, float, float, Mapping[int, str]]  # label, limits, ticks
-_MANY_DECADES = 1000  # an axis that reaches beyond it has ticks at whole decades only
 
 
 def ratios(policies: Sequence[PolicyRuns], comparison: Comparison) -> tuple[Plot, ...]:
@@ -95,57 +93,54 @@ def _ends(estimate: Estimate) -> tuple[float, float]:
     return estimate.mean - estimate.half_width, estimate.mean + estimate.half_width
 
 
-def waits(policies: Sequence[PolicyRuns]) -> Plot:
-    """Return the quantiles of waits; logarithmic above 1 s, linear below, to include 0."""
+def _wait_axis(axes: Axes, highest: float) -> _Axis:
+    """Make the axis logarithmic above 1 s, and linear below, to include 0."""
+    axes.set_yscale("symlog", linthresh=1.0, linscale=0.4)
+    return "Wait", 0.0, max(1.0, highest) * 1.4, _WAIT_TICKS
 
-    def scale(axes: Axes, highest: float) -> _Axis:
-        axes.set_yscale("symlog", linthresh=1.0, linscale=0.4)
-        return "Wait", 0.0, max(1.0, highest) * 1.4, _WAIT_TICKS
 
-    reading = (
+def _slowdown_axis(axes: Axes, highest: float) -> _Axis:
+    """Make the axis logarithmic from 1, the least possible."""
+    axes.set_yscale("log")
+    top = max(2.0, highest * 1.4)
+    steps = (1,) if top > 1000 else (1, 2, 5)  # of many decades whole ones only
+    ticks = [step * 10**power for power in range(16) for step in steps]
+    return "Bounded slowdown", 1.0, top, {tick: f"{tick:,}" for tick in ticks}
+
+
+# Id and field of Result, title, axis, how to read it.
+_QUANTILES: tuple[tuple[str, str, Callable[[Axes, float], _Axis], str], ...] = (
+    ("waits", "Waits", _wait_axis,
         "Jobs that were done, by how long they waited: at 90 %, the line tells how long nine of "
-        "ten jobs waited at most. The scale is logarithmic above 1 s. Lower is better."
-    )
-    return _quantiles("waits", "Waits", reading, policies, lambda result: result.waits, scale)
-
-
-def slowdowns(policies: Sequence[PolicyRuns]) -> Plot:
-    """Return the quantiles of bounded slowdowns; logarithmic from 1, the least possible."""
-
-    def scale(axes: Axes, highest: float) -> _Axis:
-        axes.set_yscale("log")
-        top = max(2.0, highest * 1.4)
-        steps = (1,) if top > _MANY_DECADES else (1, 2, 5)
-        ticks = [step * 10**power for power in range(16) for step in steps]
-        return "Bounded slowdown", 1.0, top, {tick: f"{tick:,}" for tick in ticks}
-
-    reading = (
+        "ten jobs waited at most. The scale is logarithmic above 1 s. Lower is better."),
+    ("slowdowns", "Bounded slowdowns", _slowdown_axis,
         "Time from submission to end over the runtime, runtimes below 10 s taken as 10 s: 1 is "
         "a job that did not wait. At 90 %, the line tells what nine of ten jobs had at most. "
-        "The scale is logarithmic. Lower is better."
-    )
-    return _quantiles(
-        *("slowdowns", "Bounded slowdowns", reading, policies), lambda each: each.slowdowns, scale
-    )
+        "The scale is logarithmic. Lower is better."),
+)  # fmt: skip
+
+
+def quantiles(policies: Sequence[PolicyRuns]) -> tuple[Plot, ...]:
+    """Return the quantiles of waits, and of bounded slowdowns."""
+    return tuple(_quantiles(policies, *each) for each in _QUANTILES)
 
 
 def _quantiles(
+    policies: Sequence[PolicyRuns],
     name: str,
     title: str,
+    axis: Callable[[Axes, float], _Axis],
     reading: str,
-    policies: Sequence[PolicyRuns],
-    values: Callable[[Result], Sequence[float]],
-    scale: Callable[[Axes, float], _Axis],
 ) -> Plot:
-    key, missing = parted(policies, lambda each: values(each.shown))
+    key, missing = parted(policies, lambda each: getattr(each.shown, name))
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
-        found = [values(each.shown) for each in key]
+        found: list[list[float]] = [getattr(each.shown, name) for each in key]
         draw_lines(axes, key, [(np.linspace(0, 100, len(each)).tolist(), each) for each in found])
         axes.set_xlabel("Jobs done (%)")
         axes.set_xlim(0, 100)
-        label, low, top, names = scale(axes, max(map(max, found)))
+        label, low, top, names = axis(axes, max(map(max, found)))
         ticks = [tick for tick in names if tick <= top]
         axes.set_ylabel(label)
         axes.set_yticks(ticks, [names[tick] for tick in ticks])

@@ -59,14 +59,13 @@ def _sections(
     policies: Sequence[policy_runs.PolicyRuns], comparison: Comparison
 ) -> tuple[policy_runs.Section, ...]:
     progress = tuple(timeline.plot(measure, policies) for measure in timeline.PROGRESS)
-    waits = comparisons.waits(policies), comparisons.slowdowns(policies)
     placement = (
         *comparisons.ratios(policies, comparison),
         timeline.plot(timeline.CROSSING, policies),
     )
     return (
         policy_runs.Section("progress", "Progress", progress, _HINT if len(policies) > 1 else ""),
-        policy_runs.Section("waits", "Waits and slowdowns", waits),
+        policy_runs.Section("waits", "Waits and slowdowns", comparisons.quantiles(policies)),
         policy_runs.Section("placement", "Placement", placement),
         policy_runs.Section("fragmentation", "Fragmentation", (timeline.fragmentation(policies),)),
         policy_runs.Section("fabric", "The fabric over time", (heat.plot(policies),)),

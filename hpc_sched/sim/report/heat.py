@@ -21,8 +21,6 @@ MOST_ROWS = 100
 _COLOURS = matplotlib.colormaps["cividis"].resampled(101)
 
 _ROW, _AROUND = 0.16, 0.75  # inches: a leaf, and the axis below
-_LOW, _HIGH = 1.1, 4.6  # inches of all leaves
-_LETTER_ROW = 0.13  # inches that a name takes
 _NAME_ROOM, _LETTERS = 110, 10  # pixels
 
 
@@ -62,7 +60,7 @@ def _merged(result: Result) -> int:
 
 def _picture(name: str, runs: PolicyRuns, end: float) -> Markup:
     names, use = rows(runs.shown)
-    tall = min(max(_ROW * len(names), _LOW), _HIGH)
+    tall = min(max(_ROW * len(names), 1.1), 4.6)  # inches of all leaves
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
@@ -82,7 +80,7 @@ def _picture(name: str, runs: PolicyRuns, end: float) -> Markup:
         axes.invert_yaxis()
         axes.grid(visible=False)
         axes.set_ylabel("Leaf switch")
-        every = math.ceil(_LETTER_ROW * len(names) / tall)
+        every = math.ceil(0.13 * len(names) / tall)  # 0.13: inches that a name takes
         axes.set_yticks(
             range(0, len(names), every),
             [cut(name, _NAME_ROOM, _LETTERS) for name in names[::every]],

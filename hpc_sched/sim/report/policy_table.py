@@ -44,8 +44,10 @@ class Table:
     @property
     def headings(self) -> list[tuple[str, int]]:
         """The headings of groups, and how many columns are below each."""
-        groups = groupby(self.columns, lambda column: column.group)
-        return [(name, len(list(columns))) for name, columns in groups]
+        return [
+            (name, len(list(columns)))
+            for name, columns in groupby(self.columns, lambda column: column.group)
+        ]
 
 
 def means(

@@ -13,8 +13,6 @@ from hpc_sched.page.rendering import drawn
 from hpc_sched.sim.measures import Series
 from hpc_sched.sim.report.policy_runs import Panel, Plot, PolicyRuns, draw_lines, parted
 
-# Number of means that replace the samples of a measure that jumps from sample to sample.
-_MEANS = 64
 # Time axes: least length in s, unit in s, name; the first unit that the axis is long enough for.
 _UNITS = ((259200, 86400, "d"), (7200, 3600, "h"), (120, 60, "min"), (-math.inf, 1, "s"))
 
@@ -125,5 +123,6 @@ def _panel(
 
 
 def _means(values: Sequence[float]) -> list[float]:
-    together = math.ceil(len(values) / _MEANS)
+    """Return 64 means at most, in place of samples that jump from one to the next."""
+    together = math.ceil(len(values) / 64)
     return [fmean(values[i : i + together]) for i in range(0, len(values), together or 1)]

@@ -40,8 +40,6 @@ _HEADER = f"a header of {', '.join(NEEDED)} and, where measured, {', '.join(OPTI
 _ROUNDING = 1e-10
 _RESOLVED = 1e-6
 
-_UNDETERMINED = "the runs do not tell it from what else differs between them"
-
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -145,7 +143,10 @@ def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> 
     undetermined += [f"processor {name}" for name in types if name not in slowness]
     if slowdown is None and any(run.score is not None for run in runs):
         undetermined.append("interference")
-    notes = [f"{what} stays 1: {_UNDETERMINED}" for what in undetermined]
+    notes = [
+        f"{what} stays 1: the runs do not tell it from what else differs between them"
+        for what in undetermined
+    ]
     once = [job for job, count in Counter(run.job for run in runs).items() if count == 1]
     if once:
         others = f" and {len(once) - 1} more" if len(once) > 1 else ""

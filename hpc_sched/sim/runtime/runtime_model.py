@@ -151,10 +151,8 @@ def hop_factors(text: str, what: str, levels: Sequence[str]) -> tuple[float, ...
 
     :raises exceptions.ConfigError: for other levels, or factors out of bounds
     """
-    stated = named_values.numbers(
-        text, what, (HOST, *levels), "LEVEL=FACTOR,...", MIN_FACTOR, MAX_FACTOR
-    )
-    return filled(stated, levels)
+    form, names = "LEVEL=FACTOR,...", (HOST, *levels)
+    return filled(named_values.numbers(text, what, names, form, MIN_FACTOR, MAX_FACTOR), levels)
 
 
 def filled(stated: Mapping[str, float], levels: Sequence[str]) -> tuple[float, ...]:

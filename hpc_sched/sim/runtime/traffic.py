@@ -11,20 +11,17 @@ import numpy as np
 from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.sim.runtime.network import Flows
 
-Traffic = Reals
-
 # Doubles that NPB's BT sends per point of a cell's face: two layers of five unknowns each way with
 # copy_faces; a block of 5 x 5 and a right-hand side of 5 forward in a sweep, and 5 unknowns back.
 FACE, FORWARD, BACK = 10, 30, 5
-DOUBLE = 8
 
 
-def ring(processes: int, size: float) -> Traffic:
+def ring(processes: int, size: float) -> Reals:
     """Return the traffic of a ring: each process sends to the next one, the last to the first."""
     return _to_each(processes, [(np.roll(np.arange(processes), -1), size)])
 
 
-def torus(rows: int, columns: int, size: float) -> Traffic:
+def torus(rows: int, columns: int, size: float) -> Reals:
     """Return the traffic of a torus whose processes each send to four neighbours, rows first.
 
     On a grid two wide both neighbours in a row are one process, which receives twice as much.
@@ -34,7 +31,7 @@ def torus(rows: int, columns: int, size: float) -> Traffic:
     return _to_each(rows * columns, [(to, size) for to in shifts])
 
 
-def block_tridiagonal(side: int, points: int) -> Traffic:
+def block_tridiagonal(side: int, points: int) -> Reals:
     """Return the traffic of one time step of NPB's BT on side * side processes.
 
     NPB cuts the cube into side ** 3 cells, so that each process has one cell in each plane of
@@ -48,7 +45,7 @@ def block_tridiagonal(side: int, points: int) -> Traffic:
     :param points: grid points along an edge of the cube; 162 for class C
     """
     grid = np.arange(side * side).reshape(side, side)
-    face = (points / side) ** 2 * (side - 1) * DOUBLE
+    face = (points / side) ** 2 * (side - 1) * 8  # bytes of a double each
     # To the next process of each direction, and to the previous one.
     sent = [
         (np.roll(grid, (shift * rows, shift * columns), (0, 1)).ravel(), face * doubles)
@@ -58,7 +55,7 @@ def block_tridiagonal(side: int, points: int) -> Traffic:
     return _to_each(side * side, sent)
 
 
-def flows(traffic: Traffic, places: Sequence[int]) -> Flows:
+def flows(traffic: Reals, places: Sequence[int]) -> Flows:
     """Return the flows of one iteration.
 
     :raises ValueError: if there are not as many places as processes
@@ -70,7 +67,7 @@ def flows(traffic: Traffic, places: Sequence[int]) -> Flows:
     return Flows(host[sender], host[receiver], traffic[sender, receiver])
 
 
-def _to_each(processes: int, sent: Sequence[tuple[Array, float]]) -> Traffic:
+def _to_each(processes: int, sent: Sequence[tuple[Array, float]]) -> Reals:
     traffic = np.zeros((processes, processes))
     for receiver, size in sent:
         traffic[np.arange(processes), receiver] += size

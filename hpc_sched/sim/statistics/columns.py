@@ -99,8 +99,7 @@ class Column:
         return plus_minus(factor * mean, factor * half_width)
 
 
-_SUBMITTED, _ISLAND = Scope.SUBMITTED, Scope.DONE_ON_ONE_ISLAND
-_OCCUPIED, _SPENT = Scope.OCCUPIED, Scope.SPENT
+_SUBMITTED, _, _ISLAND, _OCCUPIED, _SPENT = Scope
 
 # A column is one line.
 # fmt: off
