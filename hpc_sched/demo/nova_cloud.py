@@ -77,8 +77,9 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         _thread.ThreadWorker.MAX_IDLE_FOR = 1
         conf.register_opts(CONF)
         # The wheel of Nova installs the pipeline of the API under the environment's etc.
-        pipeline = os.path.join(sys.prefix, "etc", "nova", "api-paste.ini")
-        self.flags(api_paste_config=pipeline, group="wsgi")
+        self.flags(
+            api_paste_config=os.path.join(sys.prefix, "etc", "nova", "api-paste.ini"), group="wsgi"
+        )
         quotas = ("instances", "cores", "ram", "server_groups", "server_group_members")
         self.flags(**dict.fromkeys(quotas, -1), group="quota")
         # A new compute node reports the initial ratios until its first periodic update.

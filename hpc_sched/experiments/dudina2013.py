@@ -87,9 +87,8 @@ def tables(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> tuple[Tabl
             rows.append(
                 _line("varied", shared, [replace(row, computation=computed) for row in placed])
             )
-    for talking in (0.0, 0.6, 1.0):
-        varied = replace(setup, talking=talking)
-        rows.append(_line("varied", varied, run(seed, runs, varied)))
+    others = [replace(setup, talking=talking) for talking in (0.0, 0.6, 1.0)]
+    rows += [_line("varied", varied, run(seed, runs, varied)) for varied in others]
     return (
         Table(
             source="Dudina2013, section 4",
@@ -118,13 +117,13 @@ def _line(numbers: str, setup: NetworkSetup, rows: Sequence[PlacementRun]) -> tu
 
 def _verdict(simulated: Sequence[Cell]) -> Verdict:
     mean, most, before, after = simulated[4:8]
-    why = (
+    return Verdict(
+        "not reproduced",
         f"The mean is {mean} % less and the maximum {most} % (published 14 and 40); the spread "
         f"falls from {before} % to {after} % (published 42 and 3). Only bandwidth is modelled, and "
         "the uplinks of such a cluster are rarely full. Routes that collide, and what disturbs a "
-        "run outside of the network, make a real cluster slower for random placement."
+        "run outside of the network, make a real cluster slower for random placement.",
     )
-    return Verdict("not reproduced", why)
 
 
 def _settings(setup: NetworkSetup, runs: int) -> tuple[Setting, ...]:

@@ -72,8 +72,7 @@ def measured(
     for run in range(1, runs + 1):
         draw = random.Random(f"{seed} {run}")
         others = neighbours(setup, topology, draw)
-        problem = group_problem(topology, others, len(sent), f"group{run}")
-        placed = place(problem, draw)
+        placed = place(group_problem(topology, others, len(sent), f"group{run}"), draw)
         noise = [chatter(setup, others, draw) for _ in range(setup.iterations)]
         for name, places in placed.items():
             flows = traffic.flows(sent, places)
@@ -100,9 +99,10 @@ def compute_time(setup: NetworkSetup, sent: Reals) -> float:
 
 def fabric(setup: NetworkSetup) -> Topology:
     """Return the topology, two levels; ``n1-07`` is a host under ``leaf1``."""
-    hosts = range(1, setup.hosts_a_leaf + 1)
-    leaves = range(1, setup.leaves + 1)
-    racks = {f"leaf{leaf}": [f"n{leaf}-{host:02}" for host in hosts] for leaf in leaves}
+    racks = {
+        f"leaf{leaf}": [f"n{leaf}-{host:02}" for host in range(1, setup.hosts_a_leaf + 1)]
+        for leaf in range(1, setup.leaves + 1)
+    }
     return Topology.from_tree({"core": racks})
 
 

@@ -91,8 +91,7 @@ def set_to(metric: Metric, value: float, **labels: str) -> None:
     values = _values
     with values.lock:
         if values.is_on:
-            series = Series(metric, tuple(labels.items()))
-            values.gauges[series] = value, clock.current.unix_time()
+            values.gauges[Series(metric, tuple(labels.items()))] = value, clock.current.unix_time()
 
 
 def set_all(metric: Metric, by_value: Mapping[str, float]) -> None:

@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import TCPServer, ThreadingMixIn
@@ -173,15 +174,11 @@ class _Server(ThreadingMixIn, TCPServer):
     def service_actions(self) -> None:
         """End the connections whose time is over; called twice a second at least."""
         with self._lock:
-            late = [
-                request for request, end in self._open.items() if clock.current.monotonic() >= end
-            ]
-            for request in late:
+            now = clock.current.monotonic()
+            for request in [request for request, end in self._open.items() if now >= end]:
                 # Its thread wakes up and closes it.
-                try:
+                with suppress(OSError):
                     request.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    continue
 
     def shutdown_request(self, request: Any) -> None:
         """Close a connection."""

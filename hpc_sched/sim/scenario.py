@@ -112,7 +112,7 @@ def simulate(
     run: Run,
     *,
     stopped: Callable[[], bool] = lambda: False,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] = lambda _recorded: None,
 ) -> Result:
     """Return the result of one run; write its jobs while it lasts.
 
@@ -128,8 +128,7 @@ def simulate(
     def record(found: JobRecord) -> None:
         if write_row is not None:
             write_row(astuple(found))
-        if progress is not None:
-            progress(simulation.recorded)
+        progress(simulation.recorded)
 
     try:
         with ExitStack() as stack:

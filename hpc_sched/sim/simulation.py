@@ -36,7 +36,7 @@ class Simulation:
         *,
         failures: Iterable[Failure] = (),
         measures: Measures | None = None,
-        on_record: Callable[[JobRecord], None] | None = None,
+        on_record: Callable[[JobRecord], object] = lambda _record: None,
         log: Callable[[str], None] | None = None,
     ) -> None:
         """Prepare a run; no event happens before :meth:`run`.
@@ -216,8 +216,7 @@ class Simulation:
         self.recorded += 1
         record = submitted.record(outcome, self.setting.cluster.topology, self.now)
         self.measures.recorded(record)
-        if self._on_record is not None:
-            self._on_record(record)
+        self._on_record(record)
 
     def _log_event(self, what: str, job: int | None, more: str = "") -> None:
         if self._log is not None:

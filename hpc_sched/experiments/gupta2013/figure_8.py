@@ -112,8 +112,11 @@ def placements(beta: float) -> list[Placement]:
         )
         for number, each in enumerate(_APPLICATIONS, start=1)
     ]
-    setting = SimulationInput(cluster, plugin_policies.CLASSES, limits=Limits(ALPHA, beta))
-    simulation = Simulation(setting, discipline, jobs)
+    simulation = Simulation(
+        SimulationInput(cluster, plugin_policies.CLASSES, limits=Limits(ALPHA, beta)),
+        discipline,
+        jobs,
+    )
     simulation.run()
     simulation.conclude()
     vms = {number: placed.by_name(cluster.topology) for number, (_, placed) in seen.items()}
@@ -152,17 +155,17 @@ def table() -> Table:
         "Scores on a node: the sum over its VMs, with the node for the application alone, and the "
         "highest on any of its nodes as placed. Less means less contention, not how much faster.",
     )
-    why = (
-        f"{equal} of {len(rows)} placements are the published ones; the applications that wait are "
-        "those that wait in the paper, and later ones overtake them as there."
-    )
     return Table(
         source="Gupta2013, Figure 8, table",
         title="placements of the case study for three values of beta",
         columns=_COLUMNS,
         rows=tuple(rows),
         settings=_SETTINGS,
-        verdict=Verdict("reproduced" if equal == len(rows) else "not reproduced", why),
+        verdict=Verdict(
+            "reproduced" if equal == len(rows) else "not reproduced",
+            f"{equal} of {len(rows)} placements are the published ones; the applications that "
+            "wait are those that wait in the paper, and later ones overtake them as there.",
+        ),
         notes=notes,
     )
 
@@ -185,11 +188,6 @@ def highest_scores(placement: Placement, others: Sequence[Placement]) -> float:
 def performance_table() -> Table:
     """Return what the paper states of performance in words; nothing of it is simulated."""
     case = "the case study, beta 60"
-    why = (
-        "The chart of performance cannot be derived: it needs the measured speed of each "
-        "application next to the others, which the paper shows as bars without numbers and states "
-        "in words for these cases only. Cache scores say who contends, not how much that costs."
-    )
     return Table(
         source="Gupta2013, Figure 8, chart",
         title="performance against dedicated nodes, as far as it is stated in words",
@@ -201,7 +199,13 @@ def performance_table() -> Table:
             ("LU.C with ChaNGa, 4 cores each", "ChaNGa", "II-A", 0.0, None),
             ("EP.B with ChaNGa", "either", "II-A", 0.0, None),
         ),
-        verdict=Verdict("not reproduced", why),
+        verdict=Verdict(
+            "not reproduced",
+            "The chart of performance cannot be derived: it needs the measured speed of each "
+            "application next to the others, which the paper shows as bars without numbers and "
+            "states in words for these cases only. Cache scores say who contends, not how much "
+            "that costs.",
+        ),
         notes=(
             "120 is stated as almost that much, 0 as a normalised performance close to 1, 45 and "
             "-8 as limits. Pairs with IS.B are said to lose much, without a number.",

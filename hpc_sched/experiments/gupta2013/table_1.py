@@ -31,11 +31,6 @@ def table() -> Table:
         ),
         Setting("price of fewer units", "in proportion", "II: 2.4/(88/13) less for 13 units"),
     )
-    why = (
-        f"(2.4 - 2.4 / (88 / 13) + 0.9 - 2.4) / 2.4 = {more:g} %, which the paper rounds. It is "
-        "arithmetic on list prices: that the application needs no more memory, and runs as fast "
-        "with fewer units, is assumed."
-    )
     return Table(
         source="Gupta2013, Table I",
         title="revenue of a host an hour, in $, whose unused memory is filled",
@@ -48,5 +43,10 @@ def table() -> Table:
             ("computed", UNITS, round(before, 4), left, SMALL_UNITS, round(after, 4), more),
         ),
         settings=settings,
-        verdict=Verdict("reproduced" if round(more) == SAVING else "not reproduced", why),
+        verdict=Verdict(
+            "reproduced" if round(more) == SAVING else "not reproduced",
+            f"(2.4 - 2.4 / (88 / 13) + 0.9 - 2.4) / 2.4 = {more:g} %, which the paper rounds. It "
+            "is arithmetic on list prices: that the application needs no more memory, and runs "
+            "as fast with fewer units, is assumed.",
+        ),
     )

@@ -18,13 +18,17 @@ def table(trace: files.Path) -> Table:
     :raises exceptions.TraceError: naming file and line of what cannot be read
     """
     per_core = [(record.memory_kb or 0) / (record.processors * _KB) for record in swf.read(trace)]
-    rows: list[tuple[Cell, ...]] = [
-        ("all jobs", PUBLISHED_JOBS, len(per_core), min(JOBS, len(per_core)))
-    ]
-    for bound in BOUNDS:
-        known = PUBLISHED_ABOVE_8 if bound == 8 else None
-        counts = [sum(each > bound for each in some) for some in (per_core, per_core[:JOBS])]
-        rows.append((f"above {bound:g} GB", known, *counts))
+    parts = per_core, per_core[:JOBS]
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("all jobs", PUBLISHED_JOBS, *map(len, parts)),
+        *(
+            (
+                *(f"above {bound:g} GB", PUBLISHED_ABOVE_8 if bound == 8 else None),
+                *(sum(each > bound for each in part) for part in parts),
+            )
+            for bound in BOUNDS
+        ),
+    )
     is_equal = rows[0][2] == PUBLISHED_JOBS and rows[-1][2] == PUBLISHED_ABOVE_8
     why = (
         "Both numbers known to be published agree. The text from which they were taken lacks the "
@@ -36,7 +40,7 @@ def table(trace: files.Path) -> Table:
         source="Gupta2013, Table II",
         title="jobs of METACENTRUM-2009-2 by memory used per core",
         columns=("memory per core", "published", "ours", f"ours, first {JOBS:,} jobs"),
-        rows=tuple(rows),
+        rows=rows,
         settings=(
             Setting("trace", "METACENTRUM-2009-2", "II: METACENTRUM-02.swf"),
             Setting("memory per core", "used memory by processors", "II; inferred: fields 7 and 5"),

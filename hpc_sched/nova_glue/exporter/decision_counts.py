@@ -62,8 +62,9 @@ class RequestCounts(RequestMetrics):
 
     def claimed(self, *, is_held: bool) -> None:
         """Count a plan that was to be claimed at once."""
-        answer = catalogue.HELD if is_held else catalogue.NOT_HELD
-        counts.count(catalogue.GANG_CLAIMS, answer=answer)
+        counts.count(
+            catalogue.GANG_CLAIMS, answer=catalogue.HELD if is_held else catalogue.NOT_HELD
+        )
 
     def sent(self, answer: str) -> None:
         """Count a transaction by Placement's answer."""

@@ -20,8 +20,7 @@ def update() -> None:
         catalogue.BUILD, 1, version=hpc_sched.__version__, nova=str(nova_version.version_string())
     )
     # Cells are named by their uuids.
-    sources = circuit_breaker.open_sources()
-    found = Counter(kind_of(source, catalogue.CELL) for source in sources)
+    found = Counter(kind_of(one, catalogue.CELL) for one in circuit_breaker.open_sources())
     for kind in catalogue.SOURCES:
         counts.set_to(catalogue.OPEN_BREAKERS, found[kind], source=kind)
     # Set at decisions alone: a host that is repaired since would be shown until the next one.

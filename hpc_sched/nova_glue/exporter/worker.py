@@ -122,8 +122,9 @@ class Exporter:
 
     def _serve_all(self) -> None:
         # One worker tries at a time, so that one alone reports a port that is taken.
-        path = self.directory / "endpoint.lock"
-        self._endpoint_lock = self._files.relocked(path, self._endpoint_lock)
+        self._endpoint_lock = self._files.relocked(
+            self.directory / "endpoint.lock", self._endpoint_lock
+        )
         if self._endpoint_lock is None:
             if self._endpoint is not None:  # the file was removed, and another worker was first
                 self._endpoint.close()
@@ -160,8 +161,10 @@ def directory() -> Path:
     It has the address in its name: two nova-schedulers of one host would be counted as one.
     """
     address = re.sub(r"[^0-9A-Za-z.]", "-", CONF.hpc_sched.metrics_address)
-    default = os.path.join(CONF.state_path, "hpc_sched-metrics")
-    return Path(CONF.hpc_sched.metrics_directory or default, address)
+    return Path(
+        CONF.hpc_sched.metrics_directory or os.path.join(CONF.state_path, "hpc_sched-metrics"),
+        address,
+    )
 
 
 def prepare(plugin: str) -> None:

@@ -46,12 +46,11 @@ def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
         for column, name in ((VCPUS, kind), (MEMORY_MB, "MEMORY_MB")):
             total[host, column] += math.floor(node.capacity.get(name, 0))
             used[host, column] += math.ceil(node.used.get(name, 0))
-            bounds = [
-                min(stock.capacity, stock.max_unit or stock.capacity)
-                for one in node.providers
-                if (stock := one.inventories.get(name)) is not None
-            ]
-            bound = max(bounds, default=math.floor(node.capacity.get(name, 0)))
+            stocks = (one.inventories[name] for one in node.providers if name in one.inventories)
+            bound = max(
+                (min(stock.capacity, stock.max_unit or stock.capacity) for stock in stocks),
+                default=math.floor(node.capacity.get(name, 0)),
+            )
             most[host, column] = max(int(most[host, column]), min(bound, _MOST))
         processors[host] = processor
         if processor is not None and reported:

@@ -133,13 +133,13 @@ def read(
             if limit is not None and counts.usable >= limit:
                 break
     if not counts.usable:
-        reasons = "; ".join(counts.sentences()) or "none"
-        why = f"expected rows of {FIELDS} numbers, found {reasons}"
-        if counts.elsewhere:
-            wanted = ", ".join(map(str, sorted(partitions)))
-            why = (
-                f"expected jobs of partition {wanted}, found {counts.elsewhere} of other partitions"
-            )
+        why = (
+            f"expected jobs of partition {', '.join(map(str, sorted(partitions)))}, found "
+            f"{counts.elsewhere} of other partitions"
+            if counts.elsewhere
+            else f"expected rows of {FIELDS} numbers, found "
+            f"{'; '.join(counts.sentences()) or 'none'}"
+        )
         raise exceptions.TraceError(f"{os.fspath(path)}: {why}")
     while held:
         yield heapq.heappop(held)[2]

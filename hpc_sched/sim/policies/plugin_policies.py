@@ -48,14 +48,6 @@ def on_one_type(place: Place) -> Place:
     return placed
 
 
-def within_constraints(group: GroupRequest) -> GroupRequest | Rejection:
-    """Return the group on the hosts, all on one island, that keep its constraints."""
-    if not group.constraints.bind_place and len(group.topology.roots) == 1:
-        return group
-    plan = group.decide()
-    return group.among(group.permitted(plan)) if isinstance(plan, Plan) else plan
-
-
 def constrained(place: Place) -> Place:
     """Return a rule that applies another one to the hosts that keep the group's constraints."""
 
@@ -63,13 +55,16 @@ def constrained(place: Place) -> Place:
 
 
 def _constrained(place: Place, request: PlacementRequest, **planned: Any) -> Places | Rejection:
-    """Return the places of a rule on the hosts that keep the constraints of the group.
+    """Return the places of a rule on the hosts, all on one island, that keep the constraints.
 
     :param planned: fields of the group that is planned, and placed
     """
-    group = within_constraints(replace(request.group, **planned))
-    if isinstance(group, Rejection):
-        return group
+    group = replace(request.group, **planned)
+    if group.constraints.bind_place or len(group.topology.roots) > 1:
+        plan = group.decide()
+        if not isinstance(plan, Plan):
+            return plan
+        group = group.among(group.permitted(plan))
     return _filtered(place, replace(request, group=group))
 
 

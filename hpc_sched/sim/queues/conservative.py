@@ -76,8 +76,9 @@ class Conservative:
                 profile.remove(kept)
             found = profile.earliest(job, now)
             # A policy that ignores domains may find hosts where no domain has room.
-            may_start = found.start <= now or profile.releases.domains > 1
-            if may_start and simulation.start(job, profile.allows):
+            if (found.start <= now or profile.releases.domains > 1) and simulation.start(
+                job, profile.allows
+            ):
                 has_started = True
                 profile = Profile(simulation, self.reserved.values())
                 continue

@@ -50,25 +50,27 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
         meanings=columns.MEANINGS,
         sections=_sections(policies, comparison) if policies else (),
         refusals=policy_runs.refusals(policies),
-        most_reasons=policy_runs.MOST_REASONS,
+        # A policy that names hosts or counts in its reasons has about one per job.
+        most_reasons=12,
         sample=policy_runs.sample,
     )
 
 
 def _sections(
     policies: Sequence[policy_runs.PolicyRuns], comparison: Comparison
-) -> tuple[policy_runs.Section, ...]:
+) -> tuple[tuple[str, str, str, tuple[policy_runs.Plot, ...]], ...]:
+    """Return the anchor, the title, the hint on all plots, and the plots of each section."""
     progress = tuple(timeline.plot(measure, policies) for measure in timeline.PROGRESS)
     placement = (
         *comparisons.ratios(policies, comparison),
         timeline.plot(timeline.CROSSING, policies),
     )
     return (
-        policy_runs.Section("progress", "Progress", progress, _HINT if len(policies) > 1 else ""),
-        policy_runs.Section("waits", "Waits and slowdowns", comparisons.quantiles(policies)),
-        policy_runs.Section("placement", "Placement", placement),
-        policy_runs.Section("fragmentation", "Fragmentation", (timeline.fragmentation(policies),)),
-        policy_runs.Section("fabric", "The fabric over time", (heat.plot(policies),)),
+        ("progress", "Progress", _HINT if len(policies) > 1 else "", progress),
+        ("waits", "Waits and slowdowns", "", comparisons.quantiles(policies)),
+        ("placement", "Placement", "", placement),
+        ("fragmentation", "Fragmentation", "", (timeline.fragmentation(policies),)),
+        ("fabric", "The fabric over time", "", (heat.plot(policies),)),
     )
 
 

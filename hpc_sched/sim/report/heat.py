@@ -86,8 +86,9 @@ def _picture(name: str, runs: PolicyRuns, end: float) -> Markup:
             [cut(name, _NAME_ROOM, _LETTERS) for name in names[::every]],
             fontsize=7,
         )
-        bar = figure.colorbar(image, ax=axes, label="vcpus in use (%)", pad=0.02, aspect=25)
-        bar.outline.set_visible(False)
+        figure.colorbar(
+            image, ax=axes, label="vcpus in use (%)", pad=0.02, aspect=25
+        ).outline.set_visible(False)
 
     return drawn(
         *(name, f"Use of the leaves' vcpus over time with {runs.policy}.", draw), tall + _AROUND

@@ -25,8 +25,6 @@ _LETTERS = {Path.MOVETO: "M", Path.LINETO: "L", Path.CURVE3: "Q", Path.CURVE4: "
 _WIDTH, _HEIGHT, _MARKER = 34, 14, 8  # of a sample in the key, pixels
 _LINE = 2  # its line's width, pixels
 
-MOST_REASONS = 12  # a policy that names hosts or counts in its reasons has about one per job
-
 
 @dataclass(frozen=True, slots=True)
 class LineStyle:
@@ -157,16 +155,6 @@ class Plot:
     panels: tuple[Panel, ...]  # empty if no run has anything to draw
     key: tuple[PolicyRuns, ...] = ()  # policies in the key of line styles
     missing: tuple[str, ...] = ()  # policies with nothing to draw
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """Plots under one heading."""
-
-    anchor: str
-    title: str
-    plots: tuple[Plot, ...]
-    hint: str = ""  # on all of its plots
 
 
 def parted(

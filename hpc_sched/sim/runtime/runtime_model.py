@@ -16,7 +16,8 @@ three applications together; the worst pair counts.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, chain, pairwise, repeat
+from operator import mul
 
 import numpy as np
 
@@ -78,9 +79,8 @@ class RuntimeModel:
         :param score: cache score of other jobs' VMs on the worst of the job's hosts
         :param performance: with other jobs' applications there, by the index
         """
-        beyond = len(pairs) - len(self.hop_factors)
-        factors = [*self.hop_factors, *[max(self.hop_factors)] * beyond]
-        slowed = sum(count * factors[level] for level, count in enumerate(pairs))
+        factors = chain(self.hop_factors, repeat(max(self.hop_factors)))
+        slowed = sum(map(mul, pairs, factors))
         speeds = (1.0 if name is None else self.speeds.get(name, 1.0) for name in processors)
         mean = slowed / sum(pairs) if sum(pairs) else 1.0
         return mean / min(speeds, default=1.0) * self._slowdown(score, performance)
@@ -160,10 +160,8 @@ def filled(stated: Mapping[str, float], levels: Sequence[str]) -> tuple[float, .
 
     A level that is not stated has the factor of the next lower one that is, or 1.
     """
-    factors = [1.0]
-    for name in (HOST, *levels):
-        factors.append(stated.get(name, factors[-1]))
-    return tuple(factors[1:])
+    names = (HOST, *levels)
+    return tuple(accumulate(names, lambda below, name: stated.get(name, below), initial=1.0))[1:]
 
 
 def relative_speeds(stated: Mapping[str, float], what: str, cluster: Cluster) -> dict[str, float]:

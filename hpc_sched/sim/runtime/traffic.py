@@ -27,8 +27,10 @@ def torus(rows: int, columns: int, size: float) -> Reals:
     On a grid two wide both neighbours in a row are one process, which receives twice as much.
     """
     grid = np.arange(rows * columns).reshape(rows, columns)
-    shifts = (np.roll(grid, by, axis).ravel() for axis in (0, 1) for by in (1, -1))
-    return _to_each(rows * columns, [(to, size) for to in shifts])
+    return _to_each(
+        rows * columns,
+        [(np.roll(grid, by, axis).ravel(), size) for axis in (0, 1) for by in (1, -1)],
+    )
 
 
 def block_tridiagonal(side: int, points: int) -> Reals:

@@ -31,8 +31,9 @@ class Estimate:
         apart = np.array([difference(value, values[0]) for value in values])
         half_width: float | None = None if is_drawn else 0.0
         if is_drawn and len(values) >= LEAST_SEEDS:
-            error = float(apart.std(ddof=1)) / len(values) ** 0.5
-            half_width = student_t_quantile(CONFIDENCE, len(values) - 1) * error
+            half_width = student_t_quantile(CONFIDENCE, len(values) - 1) * (
+                float(apart.std(ddof=1)) / len(values) ** 0.5
+            )
         return cls(
             mean=values[0] + float(apart.mean()),
             half_width=half_width,
