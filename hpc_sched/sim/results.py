@@ -81,7 +81,6 @@ def result_of(
     measures = simulation.measures
     usage, outcomes = measures.usage, measures.outcomes
     vcpu_use, memory_use = measures.utilisation
-    switches = measures.cluster.topology.switches
     wait_median, wait_p95 = _quantiles(measures.waits, 0.5, 0.95) or (None, None)
     _, slowdown_p95 = _quantiles(measures.slowdowns, 0.5, 0.95) or (None, None)
     summary = Summary(
@@ -124,7 +123,7 @@ def result_of(
         refusals=dict(sorted(measures.refusals.items(), key=lambda item: (-item[1], item[0]))),
         waits=_quantiles(measures.waits, *_STEPS),
         slowdowns=_quantiles(measures.slowdowns, *_STEPS),
-        leaves=[switches[leaf].name for leaf in measures.leaves_sampled],
+        leaves=[measures.cluster.topology.switches[leaf].name for leaf in measures.leaves_sampled],
         series=measures.series,
     )
 

@@ -180,25 +180,20 @@ def prepare(plugin: str) -> None:
     try:
         address = CONF.hpc_sched.metrics_address
         wanted = (address, directory()) if address else None
-        if wanted == _prepared:
-            counts.expose(catalogue.ERRORS, plugin=plugin)
-            return
-        reset()
-        _prepared = wanted
-        if wanted is None:
-            return
-        found = Exporter(*wanted)
+        if wanted != _prepared:
+            reset()
+            _prepared = wanted
+            if wanted is not None:
+                _exporter = Exporter(*wanted)
+                counts.start()
+                request_metrics.current = decision_counts.RequestCounts(start)
+        counts.expose(catalogue.ERRORS, plugin=plugin)
     except ImportError as error:
         LOG.error(
             "[hpc_sched] metrics_address needs the package prometheus_client: %s%s", error, _OFF
         )
     except Exception as error:
         LOG.error("[hpc_sched] metrics_address: %s%s", error, _OFF)
-    else:
-        counts.start()
-        counts.expose(catalogue.ERRORS, plugin=plugin)
-        _exporter = found
-        request_metrics.current = decision_counts.RequestCounts(start)
 
 
 def reset() -> None:
@@ -228,17 +223,15 @@ _thread = PeriodicThread(_run, lambda: PERIOD, "hpc_sched metrics")
 def _after_fork() -> None:
     """Begin anew in a child: what was counted before is the parent's."""
     global _exporter
-    if _exporter is None:
-        return
-    if _exporter.is_running:  # a worker's child is no worker
+    if _exporter is not None and _exporter.is_running:  # a worker's child is no worker
         _exporter.close(is_fork=True)
         _exporter = None
         counts.stop()
-        return
-    counts.start()
-    patcher = sys.modules.get("eventlet.patcher")
-    if patcher is None or not patcher.is_monkey_patched("thread"):
-        start()
+    elif _exporter is not None:
+        counts.start()
+        patcher = sys.modules.get("eventlet.patcher")
+        if patcher is None or not patcher.is_monkey_patched("thread"):
+            start()
 
 
 def _before_fork() -> None:

@@ -92,9 +92,9 @@ def _filtered(place: Place, request: PlacementRequest) -> Places | Rejection:
 
 def _planned(group: GroupRequest) -> Places | Rejection:
     answer = group.decide()
-    if not isinstance(answer, Plan):
-        return answer
-    return tuple(group.topology.index_of(host) for host in answer.places)
+    if isinstance(answer, Plan):
+        return tuple(map(group.topology.index_of, answer.places))
+    return answer
 
 
 def _exact(request: PlacementRequest) -> Places | Rejection:
@@ -103,9 +103,7 @@ def _exact(request: PlacementRequest) -> Places | Rejection:
 
 def _listing_1(request: PlacementRequest) -> Places | Rejection:
     places = group_places(request.problem)
-    if len(places) < request.group.left:
-        return refused(request.problem)
-    return tuple(places)
+    return tuple(places) if len(places) >= request.group.left else refused(request.problem)
 
 
 def _build_plan(selection: Selection) -> Place:

@@ -139,10 +139,12 @@ def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> 
     fit = _LogFit(runs, met, types)
     hops, slowness, slowdown = fit.relative(met, 0), fit.relative(types, len(met)), fit.last()
     fastest = min(slowness.values(), default=0.0)
-    undetermined = [f"level {name}" for name in met if name not in hops]
-    undetermined += [f"processor {name}" for name in types if name not in slowness]
-    if slowdown is None and any(run.score is not None for run in runs):
-        undetermined.append("interference")
+    has_scores = any(run.score is not None for run in runs)
+    undetermined = (
+        *(f"level {name}" for name in met if name not in hops),
+        *(f"processor {name}" for name in types if name not in slowness),
+        *(("interference",) if slowdown is None and has_scores else ()),
+    )
     notes = [
         f"{what} stays 1: the runs do not tell it from what else differs between them"
         for what in undetermined

@@ -57,9 +57,11 @@ class RuntimeModel:
     index: InterferenceIndex = NO_INDEX  # the performance of applications with others
 
     def __post_init__(self) -> None:
-        stated = [("hop factors", each) for each in self.hop_factors]
-        stated += [("speeds", each) for each in self.speeds.values()]
-        for what, number in (*stated, ("interference", self.interference)):
+        for what, number in (
+            *(("hop factors", each) for each in self.hop_factors),
+            *(("speeds", each) for each in self.speeds.values()),
+            ("interference", self.interference),
+        ):
             if not MIN_FACTOR <= number <= MAX_FACTOR:
                 raise exceptions.ConfigError(
                     f"{what}: expected {MIN_FACTOR:g} to {MAX_FACTOR:g}, found {number}"

@@ -197,9 +197,11 @@ def _best(column: Column, policies: Sequence[ComparedPolicy]) -> frozenset[str]:
 
 def _is_better(column: Column, apart: Estimate | None) -> bool:
     """True if a difference is a merit, and its interval excludes 0."""
-    if apart is None or apart.half_width is None:
-        return False
-    return column.better * apart.mean > apart.half_width
+    return (
+        apart is not None
+        and apart.half_width is not None
+        and column.better * apart.mean > apart.half_width
+    )
 
 
 def _is_equal(column: Column, one: ComparedPolicy, other: ComparedPolicy) -> bool:
@@ -210,15 +212,12 @@ def _is_equal(column: Column, one: ComparedPolicy, other: ComparedPolicy) -> boo
 
 def _is_unlike(scope: Scope, policies: Sequence[ComparedPolicy]) -> bool:
     """True if the jobs of a scope differ from policy to policy, seed by seed."""
-    by_seed: defaultdict[int, set[tuple[int, ...]]] = defaultdict(set)
-    for policy in policies:
-        for seed, summary in policy.runs.items():
-            if _is_no_merit(scope, summary):
-                return True
-            by_seed[seed].add(
-                tuple(getattr(summary, name) for name in _COUNTED.get(scope, ("jobs", "done")))
-            )
-    return any(len(found) > 1 for found in by_seed.values())
+    names = _COUNTED.get(scope, ("jobs", "done"))
+    runs = [run for policy in policies for run in policy.runs.items()]
+    if any(_is_no_merit(scope, summary) for _, summary in runs):
+        return True
+    counts = {(seed, *(getattr(summary, name) for name in names)) for seed, summary in runs}
+    return len(counts) > len({seed for seed, _ in runs})
 
 
 def _is_no_merit(scope: Scope, summary: Summary) -> bool:
