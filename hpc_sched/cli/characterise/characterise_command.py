@@ -3,13 +3,18 @@
 import argparse
 import sys
 from collections.abc import Iterable, Mapping
-from functools import partial
 from pathlib import Path
 
 from hpc_sched import conf, decimals, exceptions, files, table_file
 from hpc_sched.cli.characterise import perf_output
 from hpc_sched.cli.common import output
-from hpc_sched.cli.common.argument_types import above_zero, add_number, at_least_zero, share
+from hpc_sched.cli.common.argument_types import (
+    above_zero,
+    argument,
+    at_least_zero,
+    number,
+    share,
+)
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.core.sharing import characterisation, interference_file
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
@@ -49,45 +54,49 @@ exit codes: 0 done, 1 failed, 2 wrong usage
 
     # An option and its help are one paragraph.
     # fmt: off
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        add_option, number = parser.add_argument, partial(add_number, parser)
-        add_option("file", nargs="?", metavar="FILE",
-            help=f"output of {perf_output.COMMAND}; - for standard input")
+    ARGUMENTS = (
+        argument("file", f"output of {perf_output.COMMAND}; - for standard input",
+            nargs="?", metavar="FILE"),
         number("--misses",
             "last-level cache misses, loads plus stores, in place of FILE; needs --seconds",
-            at_least_zero)
+            at_least_zero),
         number("--seconds",
             "wall time in which the misses were counted (default: from FILE, the event "
-            "duration_time, the time stamps of -I or the run time of a counter)", above_zero, "S")
+            "duration_time, the time stamps of -I or the run time of a counter)", above_zero, "S"),
         number("--vms",
-            "number of alike VMs with these misses; the score is that of one (default: 1)")
-        add_option("--timings", metavar="FILE",
-            help="CSV of runs: application, neighbour (empty or - for a dedicated run), seconds; "
-            "- for standard input")
-        add_option("--output", metavar="FILE",
-            help="with --timings: write the index to this file, as YAML if it ends in .yaml or "
-            ".yml, else as CSV; keeps its other pairs, but not its comments")
-        add_option("--tolerance", type=share, metavar="LOSS",
-            help="with --timings: mark pairs of which one loses at least this much, 0 to 1 "
-            f"(default: {conf.INTERFERENCE_TOLERANCE})")
+            "number of alike VMs with these misses; the score is that of one (default: 1)"),
+        argument("--timings",
+            "CSV of runs: application, neighbour (empty or - for a dedicated run), seconds; "
+            "- for standard input", metavar="FILE"),
+        argument("--output",
+            "with --timings: write the index to this file, as YAML if it ends in .yaml or "
+            ".yml, else as CSV; keeps its other pairs, but not its comments", metavar="FILE"),
+        argument("--tolerance",
+            "with --timings: mark pairs of which one loses at least this much, 0 to 1 "
+            f"(default: {conf.INTERFERENCE_TOLERANCE})", type=share, metavar="LOSS"),
+    )
     # fmt: on
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse, with exit code 2, arguments that exclude each other."""
         sources = {"FILE": args.file, "--misses": args.misses, "--timings": args.timings}
-        given = [name for name, value in sources.items() if value is not None]
-        if len(given) != 1:
-            found = " and ".join(given) or "none"
-            self.parser.error(f"expected one of {', '.join(sources)}, found {found}")
+        given = " and ".join(name for name, value in sources.items() if value is not None)
         useless = ("output", "tolerance") if args.timings is None else ("seconds", "vms")
-        for name in useless:
-            if getattr(args, name) is not None:
-                self.parser.error(f"--{name} means nothing with {given[0]}")
-        if args.misses is not None and args.seconds is None:
-            self.parser.error("--misses needs --seconds")
-        if args.output == "-":
-            self.parser.error("--output -: expected a file; the table is on standard output")
+        self.refuse(
+            (
+                given not in sources,
+                f"expected one of {', '.join(sources)}, found {given or 'none'}",
+            ),
+            *(
+                (getattr(args, name) is not None, f"--{name} means nothing with {given}")
+                for name in useless
+            ),
+            (args.misses is not None and args.seconds is None, "--misses needs --seconds"),
+            (
+                args.output == "-",
+                "--output -: expected a file; the table is on standard output",
+            ),
+        )
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Print the score or the index; return the exit code."""

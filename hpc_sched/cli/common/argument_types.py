@@ -3,7 +3,7 @@
 import argparse
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from hpc_sched import decimals
@@ -62,9 +62,17 @@ def flag(name: str, what: str) -> Argument:
 
 def exclusive(*arguments: Argument) -> Argument:
     """Return arguments of which one at most may be given."""
+    return _grouped("add_mutually_exclusive_group", arguments)
 
+
+def titled(title: str, *arguments: Argument, about: str | None = None) -> Argument:
+    """Return arguments that the help text has below a title."""
+    return _grouped("add_argument_group", arguments, title, about)
+
+
+def _grouped(method: str, arguments: Iterable[Argument], *texts: str | None) -> Argument:
     def add(parser: argparse._ActionsContainer) -> None:
-        group = parser.add_mutually_exclusive_group()
+        group = getattr(parser, method)(*texts)
         for one in arguments:
             one(group)
 
@@ -81,16 +89,6 @@ def number(
     """Return an option with a number; its default is added to ``what``, the help text."""
     shown = "" if default is None else f" (default: {default:g})"
     return argument(name, what + shown, type=type_, metavar=metavar, default=default)
-
-
-def add_flag(group: argparse._ActionsContainer, name: str, what: str) -> None:
-    """Add an option without a value."""
-    flag(name, what)(group)
-
-
-def add_number(group: argparse._ActionsContainer, *settings: Any, **named: Any) -> None:
-    """Add an option with a number; see :func:`number`."""
-    number(*settings, **named)(group)
 
 
 def parsed_by(read: Callable[[str], _Value], prefix: str = "") -> Callable[[str], _Value]:
@@ -113,8 +111,3 @@ PRICE = argument(
     type=parsed_by(functools.partial(prices_in, what="--price"), prefix="--price: "),
     metavar="PRICES",
 )
-
-
-def add_price(group: argparse._ActionsContainer) -> None:
-    """Add ``--price``, the prices of core-hours."""
-    PRICE(group)

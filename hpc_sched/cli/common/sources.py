@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import functools
 import os
 import sys
 
@@ -9,7 +10,7 @@ from oslo_config import cfg
 
 from hpc_sched import exceptions, files
 from hpc_sched.cli.common import nova_conf, nova_devices, output
-from hpc_sched.cli.common.argument_types import Argument, argument, exclusive
+from hpc_sched.cli.common.argument_types import Argument, argument, exclusive, titled
 from hpc_sched.configuration import topology_options
 from hpc_sched.snapshot import host_usage
 from hpc_sched.snapshot.cloud import Cloud
@@ -117,9 +118,7 @@ def add_topology_arguments(parser: argparse._ActionsContainer, source: str = "SO
     :param source: what an error calls the argument that names the source
     """
     parser.set_defaults(source_argument=source)
-    group = parser.add_argument_group("topology")
-    for add in _READING:
-        add(group)
+    titled("topology", *_READING)(parser)
 
 
 def fabric_of(args: argparse.Namespace, source: str | None, snapshot: Snapshot | None) -> Topology:
@@ -191,21 +190,21 @@ def add_state_arguments(parser: argparse._ActionsContainer) -> None:
     """Add the arguments that name the cloud."""
     # A command may come with its connection, see HPCSchedCommand.cloud.
     has_cloud = parser.get_default("cloud") is not None
-    exclusive(*_STATE[has_cloud:])(parser.add_argument_group("cloud"))
+    titled("cloud", exclusive(*_STATE[has_cloud:]))(parser)
 
 
-def add_arguments(parser: argparse._ActionsContainer) -> None:
-    """Add the arguments that name the cloud and its topology."""
-    add_state_arguments(parser)
-    add_topology_arguments(parser, "--topology")
-    parser.add_argument("--topology", metavar="SOURCE", help=HELP_WITH_SNAPSHOT)
-
-
-def add_source_arguments(parser: argparse._ActionsContainer) -> None:
-    """Add SOURCE, and the arguments that name the cloud on it."""
-    parser.add_argument("source", nargs="?", metavar="SOURCE", help=HELP_WITH_SNAPSHOT)
-    add_topology_arguments(parser)
-    add_state_arguments(parser)
+# What names the cloud and its topology.
+ARGUMENTS: tuple[Argument, ...] = (
+    add_state_arguments,
+    functools.partial(add_topology_arguments, source="--topology"),
+    argument("--topology", HELP_WITH_SNAPSHOT, metavar="SOURCE"),
+)
+# A topology, and what names the cloud on it.
+SOURCE_ARGUMENTS: tuple[Argument, ...] = (
+    argument("source", HELP_WITH_SNAPSHOT, nargs="?", metavar="SOURCE"),
+    add_topology_arguments,
+    add_state_arguments,
+)
 
 
 def snapshot_of(args: argparse.Namespace) -> Snapshot:

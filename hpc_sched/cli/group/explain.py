@@ -67,7 +67,7 @@ exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
             "SECONDS",
             10,
         ),
-        sources.add_arguments,
+        *sources.ARGUMENTS,
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:

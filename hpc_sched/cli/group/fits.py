@@ -118,7 +118,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         ),
         _add_additions,
         flag("--summary", "with --count: one row with the numbers"),
-        sources.add_arguments,
+        *sources.ARGUMENTS,
     )
 
     def check(self, args: argparse.Namespace) -> None:

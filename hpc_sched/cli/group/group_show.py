@@ -41,7 +41,7 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
     ARGUMENTS = (
         argument("group", "server group", metavar="ID_OR_NAME"),
         flag("--summary", "one row with the numbers, in place of the VMs"),
-        sources.add_arguments,
+        *sources.ARGUMENTS,
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:

@@ -55,7 +55,7 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
             ZERO_OR_MORE,
             default=DECISIONS,
         ),
-        sources.add_arguments,
+        *sources.ARGUMENTS,
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:

@@ -86,7 +86,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
             f"with --listen: pause between two readings of the cloud (default: {INTERVAL})",
             metavar="SECONDS",
         ),
-        sources.add_arguments,
+        *sources.ARGUMENTS,
     )
 
     def check(self, args: argparse.Namespace) -> None:

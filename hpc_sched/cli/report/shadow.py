@@ -9,6 +9,7 @@ from typing import Any
 
 from hpc_sched import exceptions, terminal_text
 from hpc_sched.cli.common import output
+from hpc_sched.cli.common.argument_types import argument
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.snapshot.log import log_lines, shadow_totals
 from hpc_sched.snapshot.log.shadow_lines import ShadowReader
@@ -42,6 +43,17 @@ _LINES, _PAUSE = 10_000, 5.0
 _MAX_LOGS = 5  # named in the page
 
 
+def _time(text: str) -> datetime:
+    """Return a time of the command line; without a zone it is UTC."""
+    try:
+        found = datetime.fromisoformat(text)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError) as failure:
+        raise argparse.ArgumentTypeError(
+            f"expected a date or time such as 2026-11-02T18:00, found {text!r}"
+        ) from failure
+
+
 class ReportShadow(HPCSchedLister):
     """Compare what hpc_sched would have done with what stock Nova did, by logs of shadow mode.
 
@@ -67,19 +79,36 @@ exit codes: 0 the logs have decisions of shadow mode, 1 they have none in the pe
 cannot be read or written, 2 wrong usage
 """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        what = "decision log of a scheduler in shadow mode; a name in .gz is unpacked"
-        parser.add_argument("logs", metavar="FILE", nargs="+", help=what)
-        for name, what in (("--since", "of this time or later"), ("--until", "before this time")):
-            what = f"only decisions {what}, UTC: a date such as 2026-11-02, or 2026-11-02T18:00"
-            parser.add_argument(name, metavar="TIME", type=_time, help=what)
-        parser.add_argument("--html", metavar="FILE", help="write the report as a page too")
+    ARGUMENTS = (
+        argument(
+            "logs",
+            "decision log of a scheduler in shadow mode; a name in .gz is unpacked",
+            metavar="FILE",
+            nargs="+",
+        ),
+        *(
+            argument(
+                name,
+                f"only decisions {what}, UTC: a date such as 2026-11-02, or 2026-11-02T18:00",
+                metavar="TIME",
+                type=_time,
+            )
+            for name, what in (
+                ("--since", "of this time or later"),
+                ("--until", "before this time"),
+            )
+        ),
+        argument("--html", "write the report as a page too", metavar="FILE"),
+    )
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse a period without time."""
-        if args.since and args.until and args.until <= args.since:
-            self.parser.error("--until: expected a time after that of --since")
+        self.refuse(
+            (
+                args.since and args.until and args.until <= args.since,
+                "--until: expected a time after that of --since",
+            )
+        )
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return a row for each project and size."""
@@ -148,17 +177,6 @@ def _page_module() -> Any:
             f"--html needs the package {package}: pip install 'hpc-sched[sim]'"
         ) from missing
     return shadow_page
-
-
-def _time(text: str) -> datetime:
-    """Return a time of the command line; without a zone it is UTC."""
-    try:
-        found = datetime.fromisoformat(text)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except (ValueError, OverflowError) as failure:
-        raise argparse.ArgumentTypeError(
-            f"expected a date or time such as 2026-11-02T18:00, found {text!r}"
-        ) from failure
 
 
 def _shown(lines: Iterator[bytes], name: str, progress: output.StatusLine) -> Iterator[bytes]:

@@ -2,19 +2,23 @@
 
 import argparse
 import math
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from hpc_sched.cli.common import sources
 from hpc_sched.cli.common.argument_types import (
-    ONE_OR_MORE,
+    PRICE,
     ZERO_OR_MORE,
+    Argument,
     above_zero,
-    add_number,
-    add_price,
+    argument,
     at_least_zero,
+    exclusive,
+    number,
     parsed_by,
+    repeated,
     share,
+    titled,
 )
 from hpc_sched.core.constraints.constraint import LevelConstraint
 from hpc_sched.core.constraints.values import CONSTRAINTS
@@ -42,80 +46,48 @@ DRAWN = {
 }
 
 _Value = TypeVar("_Value")
-_Add = Callable[[argparse._ActionsContainer], object]  # adds options to a group
 
 
-def option(name: str, what: str, **keywords: Any) -> _Add:
-    """Return what adds an option to a group."""
-    return lambda group: group.add_argument(name, help=what, **keywords)
-
-
-def _number(
-    name: str,
-    what: str,
-    type_: Callable[[str], float] = ONE_OR_MORE,
-    metavar: str = "N",
-    default: float | None = None,
-) -> _Add:
-    return lambda group: add_number(group, name, what, type_, metavar, default)
-
-
-def add_group(
-    parser: argparse.ArgumentParser, title: str, about: str | None, options: Iterable[_Add]
-) -> None:
-    """Add a group of options."""
-    group = parser.add_argument_group(title, about)
-    for add in options:
-        add(group)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse._ActionsContainer) -> None:
     """Add all arguments that describe the scenario."""
-    parser.add_argument(
-        "trace",
-        nargs="?",
-        metavar="TRACE",
-        help="job trace in the Standard Workload Format, gzipped or not (default: "
-        f"{SYNTHETIC_JOBS} drawn jobs, see --synthetic)",
-    )
-    host = f"vcpus={DEFAULT_HOST.vcpus},memory={DEFAULT_HOST.memory_mb}"
-    for title, about, options in (
-        ("jobs of a trace", None, _TRACE),
-        ("drawn jobs", _DISTRIBUTIONS, _DRAWN_JOBS),
-        ("drawn for jobs of either kind", None, _APPLICATIONS),
-        ("cluster", f"By default a generated fat tree: {FABRIC}, {host}.", _CLUSTER),
-        ("rules", None, (*_runs(), *_RULES)),
-        (
-            "runtimes",
-            "By default a placement does not change the runtimes of the trace.",
-            _RUNTIMES,
+    for add in (
+        argument(
+            "trace",
+            "job trace in the Standard Workload Format, gzipped or not (default: "
+            f"{SYNTHETIC_JOBS} drawn jobs, see --synthetic)",
+            nargs="?",
+            metavar="TRACE",
         ),
+        titled("jobs of a trace", *_TRACE),
+        titled("drawn jobs", *_DRAWN_JOBS, about=_DISTRIBUTIONS),
+        titled("drawn for jobs of either kind", *_APPLICATIONS),
+        titled(
+            "cluster",
+            *_CLUSTER,
+            about=f"By default a generated fat tree: {FABRIC}, vcpus={DEFAULT_HOST.vcpus},"
+            f"memory={DEFAULT_HOST.memory_mb}.",
+        ),
+        titled("rules", *_runs(), *_RULES),
+        titled(
+            "runtimes",
+            *_RUNTIMES,
+            about="By default a placement does not change the runtimes of the trace.",
+        ),
+        titled("cost", PRICE),
     ):
-        add_group(parser, title, about, options)
-    add_price(parser.add_argument_group("cost"))
+        add(parser)
     sources.add_topology_arguments(parser, "--topology")
 
 
-def _add_fabric(group: argparse._ActionsContainer) -> None:
-    # fmt: off
-    fabric = group.add_mutually_exclusive_group()
-    fabric.add_argument("--topology", metavar="SOURCE",
-        help=f"{sources.SOURCE} (default: with --snapshot that of the snapshot, else that of "
-        "nova.conf; without it a generated fat tree)")
-    fabric.add_argument("--generate", type=_stated("--generate", fat_tree.read), metavar="FABRIC",
-        help=f"a fat tree of equal switches, as in {fat_tree.FORM}")
-    # fmt: on
-
-
-def _runs() -> tuple[_Add, ...]:
+def _runs() -> tuple[Argument, ...]:
     # A function: the names of policies and queues are those that are installed when it is called.
     # fmt: off
     return (
-        option("--policy",
+        repeated("--policy",
             f"one of {', '.join(POLICIES.names())}, or {ALL}; may be given several times "
             f"(default: {', '.join(DEFAULT_POLICIES)}); the others are compared with the first",
-            action="append", default=[], metavar="NAME"),
-        option("--queue", f"one of {', '.join(QUEUES.names())} (default: fcfs)",
+            metavar="NAME"),
+        argument("--queue", f"one of {', '.join(QUEUES.names())} (default: fcfs)",
             metavar="NAME", default="fcfs"),
     )
     # fmt: on
@@ -147,110 +119,114 @@ _DISTRIBUTIONS = (
     "choice:X:Y=WEIGHT:..."
 )
 
-_NO_MODEL = "By default a placement does not change the runtimes of the trace."
-
 # An option and its help are one paragraph.
 # fmt: off
-_TRACE: tuple[_Add, ...] = (
-    _number("--limit", "the first N usable rows"),
-    option("--partition", "rows of this partition (field 16); may be given several times",
-        type=ZERO_OR_MORE, action="append", default=[], metavar="N"),
-    _number("--load", "jobs arrive X times as fast as in the trace", above_zero, "X", 1.0),
-    option("--memory",
+_TRACE: tuple[Argument, ...] = (
+    number("--limit", "the first N usable rows"),
+    repeated("--partition", "rows of this partition (field 16); may be given several times",
+        type=ZERO_OR_MORE, metavar="N"),
+    number("--load", "jobs arrive X times as fast as in the trace", above_zero, "X", 1.0),
+    argument("--memory",
         "meaning of the trace's used memory: that of a processor, as the format says, or of the "
         "whole job, as in some traces; none: VMs need no memory (default)",
         choices=("none", "per-processor", "total"), default="none"),
-    _number("--cores-per-vm", "processors of a job that share a VM", default=1),
+    number("--cores-per-vm", "processors of a job that share a VM", default=1),
 )
-_DRAWN_JOBS: tuple[_Add, ...] = (
-    _number("--synthetic",
+_DRAWN_JOBS: tuple[Argument, ...] = (
+    number("--synthetic",
         f"draw N jobs in place of a trace (default without TRACE: {SYNTHETIC_JOBS})"),
-    *(option(f"--{name}", what, dest=field, type=_drawn(name), metavar="DIST")
+    *(argument(f"--{name}", what, dest=field, type=_drawn(name), metavar="DIST")
         for name, (field, what) in DRAWN.items()),
 )
-_APPLICATIONS: tuple[_Add, ...] = (
-    option("--classes",
+_APPLICATIONS: tuple[Argument, ...] = (
+    argument("--classes",
         "application classes and their shares, as in sync=0.5,async=0.3,extreme=0.1,none=0.1 "
         "(default: sync=1)",
         type=_stated("--classes", distributions.read_mix), default=distributions.ALL_SYNC,
         metavar="MIX"),
-    option("--scores", "cache score of each VM (default: constant:0)",
+    argument("--scores", "cache score of each VM (default: constant:0)",
         type=_drawn("scores"), default=distributions.ZERO, metavar="DIST"),
-    option("--applications",
+    argument("--applications",
         "names of applications, as the interference index has them, and their shares, as in "
         "LU.C=0.5,ChaNGa=0.5 (default: the trace's numbers of applications)",
         type=_stated("--applications", distributions.read_applications), metavar="MIX"),
 )
-_CLUSTER: tuple[_Add, ...] = (
-    _add_fabric,
-    option("--host",
+_CLUSTER: tuple[Argument, ...] = (
+    exclusive(
+        argument("--topology",
+            f"{sources.SOURCE} (default: with --snapshot that of the snapshot, else that of "
+            "nova.conf; without it a generated fat tree)", metavar="SOURCE"),
+        argument("--generate", f"a fat tree of equal switches, as in {fat_tree.FORM}",
+            type=_stated("--generate", fat_tree.read), metavar="FABRIC"),
+    ),
+    repeated("--host",
         "size of the hosts; with :HOSTS, a folded list, of those only; may be given several times",
-        action="append", default=[], metavar=HOST_FORM),
-    option("--snapshot",
+        metavar=HOST_FORM),
+    argument("--snapshot",
         "start from a file of hpc-sched snapshot save: its hosts with what is free there, and its "
         "topology if it has one; the VMs of the snapshot stay", metavar="FILE"),
-    _number("--mtbf", "hosts fail: mean time between two failures of one host (default: never)",
+    number("--mtbf", "hosts fail: mean time between two failures of one host (default: never)",
         above_zero, "SECONDS"),
-    _number("--repair", "mean time until a failed host is back", above_zero, "SECONDS", 3600.0),
-    option("--no-requeue",
+    number("--repair", "mean time until a failed host is back", above_zero, "SECONDS", 3600.0),
+    argument("--no-requeue",
         "drop a job that loses a host (default: it starts again, first in the queue)",
         dest="requeue", action="store_false"),
 )
-_RULES: tuple[_Add, ...] = (
-    _number("--backfill-depth",
+_RULES: tuple[Argument, ...] = (
+    number("--backfill-depth",
         "waiting jobs that backfilling considers behind the first one, for queues that backfill "
         f"(default: {DEPTH})", ZERO_OR_MORE),
-    _number("--fair-share-half-life",
+    number("--fair-share-half-life",
         "time in which a user's usage loses half of its weight, for the queue fair-share "
         f"(default: {HALF_LIFE:.0f}, a week)", above_zero, "SECONDS"),
-    option("--overruns",
+    argument("--overruns",
         "what happens to jobs that are longer than their requested walltimes, also by the factors "
         "below: they run to their ends, or are killed (default: run)",
         choices=("run", "kill"), default="run"),
-    _number("--seeds",
+    number("--seeds",
         "number of runs of each policy, with the seeds from --seed on, but one run where nothing "
         f"is drawn; {LEAST_SEEDS} and more give confidence intervals", default=1),
-    _number("--seed", "the first seed", ZERO_OR_MORE, default=1),
-    option("--until", "stop each run at this time",
+    number("--seed", "the first seed", ZERO_OR_MORE, default=1),
+    argument("--until", "stop each run at this time",
         type=above_zero, metavar="SECONDS", default=math.inf),
-    option("--homogeneous",
+    argument("--homogeneous",
         "whether policies that know processor types place a job on one of them (default: prefer)",
         choices=("true", "prefer", "false"), default="prefer"),
-    option("--processor-order",
+    argument("--processor-order",
         "processor types, best first; the others follow by --speeds, then by cores per host "
         "(default: that of the snapshot)", type=_names, metavar="TYPE,..."),
-    *(option(one.option(), one.simulate_help, metavar="LEVEL")
-        if issubclass(one, LevelConstraint) else _number(one.option(), one.simulate_help)
+    *(argument(one.option(), one.simulate_help, metavar="LEVEL")
+        if issubclass(one, LevelConstraint) else number(one.option(), one.simulate_help)
         for one in CONSTRAINTS if one.simulate_help),
-    _number("--alpha",
+    number("--alpha",
         "limit of the cache score on a host, for policies that limit interference "
         "(default: that of the snapshot, else 100)", at_least_zero, "SCORE"),
-    _number("--beta", "the same on hosts with a VM of class sync (default: likewise, else 60)",
+    number("--beta", "the same on hosts with a VM of class sync (default: likewise, else 60)",
         at_least_zero, "SCORE"),
-    option("--mdobp-classes",
+    argument("--mdobp-classes",
         f"classes that MDOBP places in policy gupta2013, of {', '.join(mdobp_classes.CHOICES)} "
         f"(default: those of the snapshot, else {','.join(mdobp_classes.DEFAULT)})",
         type=_classes, metavar="CLASS,..."),
-    option("--interference-file",
+    argument("--interference-file",
         "interference index: policy gupta2013 keeps bad company apart and places applications on "
         "hosts with those that they gain from, and runtimes of all policies change by it "
         "(default: that of the snapshot)", metavar="FILE"),
-    _number("--interference-tolerance",
+    number("--interference-tolerance",
         "change of performance from which a pair of the index counts in policy gupta2013 "
         "(default: that of the snapshot, else 0.1)", share, "X"),
 )
-_RUNTIMES: tuple[_Add, ...] = (
-    option("--hop-factors",
+_RUNTIMES: tuple[Argument, ...] = (
+    argument("--hop-factors",
         "factor of a job's runtime for each level on which two of its VMs meet, averaged over "
         "pairs of VMs, as in host=1,leaf=1,pod=1.1,core=1.25", metavar="LEVEL=X,..."),
-    option("--speeds",
+    argument("--speeds",
         "speed of processor types, as in gold=3000,silver=2130: policies take the fastest first, "
         "and a job is as slow as its slowest one; runtimes are those of the fastest, or of hosts "
         "without a speed, which have 1 (default: the snapshot's speeds, for the order only)",
         type=parsed_by(processor_speeds.read), metavar=processor_speeds.FORM),
-    _number("--interference", "factor per unit of cache score of a job's neighbours, as in 1.002",
+    number("--interference", "factor per unit of cache score of a job's neighbours, as in 1.002",
         above_zero, "X"),
-    option("--calibrate",
+    argument("--calibrate",
         "take these three from measured times: CSV with the columns job, seconds, level, and "
         "optionally processor and neighbour_score", metavar="FILE"),
 )

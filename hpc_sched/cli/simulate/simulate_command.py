@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, cast
 import hpc_sched
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output
-from hpc_sched.cli.common.argument_types import ONE_OR_MORE
+from hpc_sched.cli.common.argument_types import argument, flag, number, titled
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.simulate import arguments, result_table
-from hpc_sched.cli.simulate.arguments import option
 from hpc_sched.cli.simulate.scenario_builder import RequestedRuns, requested_runs
 from hpc_sched.sim import result_files
 from hpc_sched.sim.results import Result
@@ -70,37 +69,37 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 
     _interrupted = False
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        arguments.add_arguments(parser)
-        # An option and its help are one paragraph.
-        # fmt: off
-        arguments.add_group(parser, "results", None, (
-            option("--output", "write all results into this folder", type=Path, metavar="FOLDER"),
-            option("--each-run", "print a row for each run, with any number of seeds",
-                action="store_true"),
-            option("--events", "with --output: write a line for every event too",
-                action="store_true"),
-            option("--jobs", "number of runs at a time, each in its own process (default: 1)",
-                type=ONE_OR_MORE, metavar="N", default=1),
-            option("--dask",
+    ARGUMENTS = (
+        arguments.add_arguments,
+        titled(
+            "results",
+            argument("--output", "write all results into this folder", type=Path, metavar="FOLDER"),
+            flag("--each-run", "print a row for each run, with any number of seeds"),
+            flag("--events", "with --output: write a line for every event too"),
+            number("--jobs", "number of runs at a time, each in its own process", default=1),
+            argument(
+                "--dask",
                 "run on the Dask cluster with this scheduler; its workers need the trace and the "
-                "output folder at the same paths", metavar="ADDRESS"),
-        ))
-        # fmt: on
+                "output folder at the same paths",
+                metavar="ADDRESS",
+            ),
+        ),
+    )
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse, with exit code 2, arguments that exclude each other."""
-        if args.events and args.output is None:
-            self.parser.error("--events needs --output")
-        if args.dask is not None and args.jobs != 1:
-            self.parser.error("--dask has workers of its own: --jobs does not go with it")
+        self.refuse(
+            (args.events and args.output is None, "--events needs --output"),
+            (
+                args.dask is not None and args.jobs != 1,
+                "--dask has workers of its own: --jobs does not go with it",
+            ),
+        )
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Simulate; return columns and rows."""
         requested = requested_runs(parsed_args)
-        for note in requested.notes:
-            output.say(f"note: {note}")
+        output.note(*requested.notes)
         folder = parsed_args.output
         if folder is not None:
             result_files.prepare(folder)

@@ -2,10 +2,11 @@
 
 import argparse
 from collections.abc import Iterator
+from functools import partial
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import sources
-from hpc_sched.cli.common.argument_types import add_flag
+from hpc_sched.cli.common.argument_types import argument, flag, repeated
 from hpc_sched.cli.common.base_command import Table, TextLister
 from hpc_sched.snapshot.host_usage import FabricUsage
 from hpc_sched.topology import hostlist, plurals
@@ -18,6 +19,7 @@ MERGED, OK, FAILED = "merged", "ok", "failed"
 MISSING, ABSENT, DOUBLED = "missing", "absent", "doubled"
 KINDS = (MISSING, ABSENT, DOUBLED, *lint.KINDS)
 _IN_A_LINE = 20  # switches
+MEMBERS = flag("--members", "name the switches that each merged one stands for")
 # The exit codes of diff(1).
 SAME, DIFFERENT, TROUBLE = 0, 1, 2
 
@@ -40,18 +42,17 @@ was corrected while reading, islands, leaves of odd size, unequal oversubscripti
 exit codes: 0 no problems (with --strict: nor remarks), 1 some were found, 2 wrong usage
 """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        parser.add_argument("sources", nargs="*", metavar="SOURCE", help=sources.HELP)
-        add_flag(parser, "--strict", "remarks count as problems")
-        add_flag(parser, "--members", "name the switches that each merged one stands for")
-        sources.add_topology_arguments(parser)
+    ARGUMENTS = (
+        argument("sources", sources.HELP, nargs="*", metavar="SOURCE"),
+        flag("--strict", "remarks count as problems"),
+        MEMBERS,
+        sources.add_topology_arguments,
+    )
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse, with exit code 2, to read standard input twice."""
         super().check(args)
-        if args.sources.count("-") > 1:
-            self.parser.error("SOURCE -: standard input can be read once only")
+        self.refuse((args.sources.count("-") > 1, "SOURCE -: standard input can be read once only"))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return the problems and remarks of each source."""
@@ -140,13 +141,15 @@ exit codes: 0 nothing was found, 1 something was, or topology or cloud cannot be
 2 wrong usage
 """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        what = "do not look for this (may be given several times): " + ", ".join(KINDS)
-        parser.add_argument(
-            "--ignore", metavar="KIND", choices=KINDS, action="append", default=[], help=what
-        )
-        sources.add_source_arguments(parser)
+    ARGUMENTS = (
+        repeated(
+            "--ignore",
+            f"do not look for this (may be given several times): {', '.join(KINDS)}",
+            metavar="KIND",
+            choices=KINDS,
+        ),
+        *sources.SOURCE_ARGUMENTS,
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return the findings."""
@@ -197,23 +200,27 @@ examples:
 exit codes, as those of diff(1): 0 the same, 1 different, 2 trouble or wrong usage
 """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        parser.add_argument("old", metavar="A", help=f"the older one: {sources.SOURCE}")
-        parser.add_argument(
+    ARGUMENTS = (
+        argument("old", f"the older one: {sources.SOURCE}", metavar="A"),
+        argument(
             "new",
+            "the newer one, likewise (default: the topology of nova.conf)",
             nargs="?",
             metavar="B",
-            help="the newer one, likewise (default: the topology of nova.conf)",
-        )
-        add_flag(parser, "--brief", "one line, as the scheduler logs it")
-        sources.add_topology_arguments(parser, "B")
+        ),
+        flag("--brief", "one line, as the scheduler logs it"),
+        partial(sources.add_topology_arguments, source="B"),
+    )
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse, with exit code 2, to read standard input twice."""
         super().check(args)
-        if args.old == args.new == "-":
-            self.parser.error("A and B are both -: standard input can be read once only")
+        self.refuse(
+            (
+                args.old == args.new == "-",
+                "A and B are both -: standard input can be read once only",
+            )
+        )
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return a row for each change."""

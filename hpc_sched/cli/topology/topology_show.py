@@ -6,10 +6,10 @@ from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output, sources
-from hpc_sched.cli.common.argument_types import add_flag, add_number
+from hpc_sched.cli.common.argument_types import argument, exclusive, number
 from hpc_sched.cli.common.base_command import HPCSchedCommand, Table, TextLister
 from hpc_sched.cli.topology import switch_tree
-from hpc_sched.cli.topology.topology_check import summary
+from hpc_sched.cli.topology.topology_check import MEMBERS, summary
 from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
 
@@ -51,16 +51,19 @@ examples:
 exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such switch, 2 wrong usage
 """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        what = "this switch, by its name, a member's or a GUID, and all below it"
-        parser.add_argument("--switch", metavar="NAME", help=what)
-        add_flag(parser, "--members", "name the switches that each merged one stands for")
-        cut = parser.add_mutually_exclusive_group()
-        add_number(cut, "--depth", "N levels of switches from the top")
-        what = "nothing below this level, such as leaf or pod"
-        cut.add_argument("--level", metavar="NAME", help=what)
-        sources.add_source_arguments(parser)
+    ARGUMENTS = (
+        argument(
+            "--switch",
+            "this switch, by its name, a member's or a GUID, and all below it",
+            metavar="NAME",
+        ),
+        MEMBERS,
+        exclusive(
+            number("--depth", "N levels of switches from the top"),
+            argument("--level", "nothing below this level, such as leaf or pod", metavar="NAME"),
+        ),
+        *sources.SOURCE_ARGUMENTS,
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return a row for each of the lowest switches."""
@@ -129,23 +132,29 @@ examples:
 exit codes: 0 done, 1 the topology cannot be read or FILE not written, 2 wrong usage
 """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        parser.add_argument("--to", choices=tuple(_WRITERS), required=True, help="the format")
-        parser.add_argument(
+    ARGUMENTS = (
+        argument("--to", "the format", choices=tuple(_WRITERS), required=True),
+        argument(
             "--output",
+            "file to write, as a whole or not at all (default: standard output)",
             metavar="FILE",
             default="-",
-            help="file to write, as a whole or not at all (default: standard output)",
-        )
-        parser.add_argument("--title", help="with --to svg: title of the picture (default: none)")
-        sources.add_source_arguments(parser)
+        ),
+        argument("--title", "with --to svg: title of the picture (default: none)"),
+        *sources.SOURCE_ARGUMENTS,
+    )
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse, with exit code 2, options of another format."""
-        for option, value in (("--cloud", args.cloud), ("--title", args.title)):
-            if value is not None and args.to != "svg":
-                self.parser.error(f"{option} means nothing with --to {args.to}")
+        self.refuse(
+            *(
+                (
+                    args.to != "svg" and value is not None,
+                    f"{option} means nothing with --to {args.to}",
+                )
+                for option, value in (("--cloud", args.cloud), ("--title", args.title))
+            )
+        )
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Write the topology; return the exit code."""

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 
 from hpc_sched import exceptions
+from hpc_sched.cli.common.argument_types import argument
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.common.sources import STDIN
 from hpc_sched.core.decision_entry import SHADOW
@@ -39,20 +40,19 @@ exit codes: 0 the schedulers seen do not differ, 1 they differ, none was seen, o
 read, 2 wrong usage
 """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        parser.add_argument(
+    ARGUMENTS = (
+        argument(
             "logs",
+            "decision log of a controller, or of several; a name in .gz is unpacked; - for "
+            "standard input",
             metavar="LOG",
             nargs="+",
-            help="decision log of a controller, or of several; a name in .gz is unpacked; - for "
-            "standard input",
-        )
+        ),
+    )
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse, with exit code 2, to read standard input twice."""
-        if args.logs.count("-") > 1:
-            self.parser.error("LOG -: standard input can be read once only")
+        self.refuse((args.logs.count("-") > 1, "LOG -: standard input can be read once only"))
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return a row for each scheduler."""

@@ -30,10 +30,7 @@ Cache scores and the interference index count if nova.conf, or the snapshot, ena
 exit codes: 0 no rule is broken, 1 some are or the command failed, 2 wrong usage
 """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's own arguments."""
-        sources.add_state_arguments(parser)
-        nova_conf.add_arguments(parser)
+    ARGUMENTS = (sources.add_state_arguments, nova_conf.add_arguments)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return a row for each rule that a host breaks."""
