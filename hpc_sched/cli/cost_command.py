@@ -7,7 +7,6 @@ from hpc_sched.cli.common import nova_conf, output, sources
 from hpc_sched.cli.common.argument_types import PRICE
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.snapshot import hosts_in_use
-from hpc_sched.snapshot.hosts_in_use import ALL
 
 _COLUMNS = ("Class", "VMs", "vcpus", "Hosts", "Host cores")
 _PRICED = ("Revenue/h", "Per host-hour", "Per host core-hour")
@@ -42,8 +41,8 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
         """Return a row for each class that has a VM, and one for all."""
         cloud = sources.cloud_without_fabric(parsed_args)
         found = hosts_in_use.by_class(cloud)
-        prices, every = parsed_args.price, found[ALL]
-        output.note(*(() if prices is None else prices.notes(found.keys() - {ALL})))
+        prices, every = parsed_args.price, found[hosts_in_use.ALL]
+        output.note(*(() if prices is None else prices.notes(found.keys() - {hosts_in_use.ALL})))
         number, cores = len(hosts_in_use.all_hosts(cloud)), every.hourly.host_core_hours
         self.below = [
             f"Hosts with VMs: {every.hosts} of {number}. "

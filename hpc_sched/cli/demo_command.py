@@ -18,7 +18,6 @@ from hpc_sched.cli.common.argument_types import argument, flag, number
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.cli.common.output import StatusLine
 from hpc_sched.demo import runs
-from hpc_sched.demo.runs import Settings
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.writers import yaml_writer
 
@@ -77,7 +76,7 @@ class Demo(HPCSchedCommand):
                 path = Path(folder, "topology.yaml")
                 path.write_text(yaml_writer.text_of(fabric))
             _check_size(fabric, size, size // 2)
-            stock = Settings(str(path.resolve()), size, size // 2)
+            stock = runs.Settings(str(path.resolve()), size, size // 2)
             plugin = replace(stock, nova_conf=str(path_of("nova.conf.sample")))
             extra = max(len(fabric.hosts) - HOSTS, 0) + max(size - GROUP_SIZE, 0)
             progress = _Progress(self.app.stderr)

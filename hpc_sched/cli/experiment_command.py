@@ -10,7 +10,6 @@ from hpc_sched import decimals, exceptions
 from hpc_sched.cli.common import output
 from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, argument, number
 from hpc_sched.cli.common.base_command import TextLister
-from hpc_sched.cli.common.output import StatusLine
 from hpc_sched.experiments import dudina2013, gupta2012
 from hpc_sched.experiments.experiment_table import Cell, Setting, Table
 from hpc_sched.experiments.gupta2013 import (
@@ -74,14 +73,14 @@ class Experiment(TextLister):
         number("--runs", "number of runs in each setting", default=self.RUNS)(parser)
         super().add_arguments(parser)
 
-    def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
+    def tables(self, args: argparse.Namespace, line: output.StatusLine) -> Sequence[Table]:
         """Return the tables; report progress on the line."""
         line.show(f"{self.NAME}: {plurals.text(args.runs, 'run')} in each setting")
         return self.of_runs(args.seed, args.runs)
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Sequence[Any]]:
         """Return the tables as columns and rows."""
-        line = StatusLine(self.app.stderr or sys.stderr)
+        line = output.StatusLine(self.app.stderr or sys.stderr)
         try:
             tables = self.tables(parsed_args, line)
         finally:
@@ -128,7 +127,7 @@ class Gupta2013(Experiment):
         ),
     )
 
-    def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
+    def tables(self, args: argparse.Namespace, line: output.StatusLine) -> Sequence[Table]:
         """Return the two tables and the figures."""
         if args.trace is None:
             raise exceptions.TraceError(

@@ -8,6 +8,7 @@ from typing import TypeVar
 from hpc_sched import exceptions, terminal_text
 from hpc_sched.core.room.device_fitting import DeviceFitting
 from hpc_sched.snapshot.snapshot_model import Flavor, Group, Hypervisor, Server, Snapshot
+from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
 
@@ -41,24 +42,21 @@ class Cloud:
         nodes = snapshot.hypervisors
         found, unknown = names.find_all([node.place for node in nodes])
         name_at = {node.place: name for name, node in zip(found, nodes, strict=True)}
-        hosts: dict[str, tuple[Hypervisor, ...]] = {}
-        for name, node in zip(found, nodes, strict=True):
-            hosts[name] = (*hosts.get(name, ()), node)
-        host_of: dict[str, str] = {}
-        servers_on: dict[str, list[Server]] = {}
-        for server in snapshot.servers:
-            if place := server.place:
-                name = name_at.get(place) or names.find(*place) or place[1]
-                host_of[server.uuid] = name
-                servers_on.setdefault(name, []).append(server)
+        hosts = by_key(zip(found, nodes, strict=True))
+        placed = [
+            (name_at.get(place) or names.find(*place) or place[1], server)
+            for server in snapshot.servers
+            if (place := server.place)
+        ]
+        servers_on = by_key(placed)
         return cls(
             snapshot=snapshot,
             topology=fabric.including([*hosts, *servers_on]),
             description=fabric,
             name_at=name_at,
-            hosts=hosts,
+            hosts={name: tuple(there) for name, there in hosts.items()},
             unknown=tuple(sorted({*unknown, *(set(servers_on) - set(fabric.hosts) - set(hosts))})),
-            host_of=host_of,
+            host_of={server.uuid: name for name, server in placed},
             servers_on={name: tuple(servers) for name, servers in servers_on.items()},
             group_of={uuid: group for group in snapshot.groups for uuid in group.members},
         )
@@ -81,11 +79,11 @@ class Cloud:
 
     def aggregate_metadata(self) -> dict[str, list[Mapping[str, str]]]:
         """Return the metadata of the host aggregates of each service host."""
-        found: dict[str, list[Mapping[str, str]]] = {}
-        for aggregate in self.snapshot.aggregates:
-            for host in aggregate.hosts:
-                found.setdefault(host, []).append(aggregate.metadata)
-        return found
+        return by_key(
+            (host, aggregate.metadata)
+            for aggregate in self.snapshot.aggregates
+            for host in aggregate.hosts
+        )
 
     def takes_vms(self, node: Hypervisor) -> bool:
         """True if a hypervisor takes new VMs: its service is enabled and up, and not drained."""

@@ -6,7 +6,6 @@ from hpc_sched.core import extra_specs
 from hpc_sched.snapshot import group_fit, request_builder, what_if
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.host_usage import FabricUsage
-from hpc_sched.snapshot.request_builder import SnapshotRequest
 from hpc_sched.snapshot.snapshot_model import Flavor
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.writers import svg
@@ -40,7 +39,7 @@ def of(cloud: Cloud, flavor: Flavor) -> FlavorRoom:
     return FlavorRoom(flavor.name, int(now.group.capacity.sum()), _largest(now), _largest(empty))
 
 
-def _largest(state: SnapshotRequest) -> dict[str, int]:
+def _largest(state: request_builder.SnapshotRequest) -> dict[str, int]:
     return {gang.level: gang.vms for gang in group_fit.largest(state)}
 
 

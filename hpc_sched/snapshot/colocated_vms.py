@@ -1,8 +1,8 @@
-"""The room of hosts next to the VMs that they have (Gupta2013), from a snapshot."""
+"""The VMs on a snapshot's hosts (Gupta2013): room next to them, broken rules, MDOBP's input."""
 
 import functools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -15,15 +15,16 @@ from hpc_sched.core.sharing.cache_interference import (
     BETA,
     Application,
     Limits,
+    attraction,
     dedicated_room,
     limits_in,
     room,
 )
+from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.core.sharing.violations import Violation, violations
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.snapshot_model import Server
 
 
 def rooms(cloud: Cloud, vm: Application, without: frozenset[str] = frozenset()) -> Array:
@@ -55,6 +56,38 @@ def rooms(cloud: Cloud, vm: Application, without: frozenset[str] = frozenset()) 
     return found
 
 
+def mdobp_input(
+    cloud: Cloud,
+    vm: Application,
+    demand: Mapping[str, int],
+    policy: str | None,
+    without: frozenset[str] = frozenset(),
+) -> MDOBPInput:
+    """Return what MDOBP places an application by. Shapes (hypervisors,). Linear in VMs.
+
+    :param demand: resource class to amount, of one VM
+    :param without: uuids of VMs to ignore
+    """
+    snapshot, nodes = cloud.snapshot, cloud.snapshot.hypervisors
+    attractions = None
+    if gains := nova_options.attracting(snapshot, vm.name):
+        there, apart = running(cloud, without), nova_options.incompatible(snapshot, vm.name)
+        attractions = [
+            attraction(vm, there.get(node.place, {}).values(), gains, apart) for node in nodes
+        ]
+    return MDOBPInput.of(
+        demand,
+        [
+            {name: most - node.used.get(name, 0.0) for name, most in node.capacity.items()}
+            for node in nodes
+        ],
+        [node.capacity for node in nodes],
+        policy=policy,
+        with_disk=nova_options.option(snapshot, "mdobp_disk"),
+        attraction=attractions,
+    )
+
+
 def broken_rules(cloud: Cloud) -> list[tuple[tuple[str, str], Violation]]:
     """Return the rules for sharing that do not hold, each with service host and nodename; sorted.
 
@@ -82,12 +115,6 @@ def _limits(cloud: Cloud) -> Callable[[str], Limits]:
     return lambda host: limits_in(metadata.get(host, ()), default)[0]
 
 
-def group_of(cloud: Cloud, server: Server) -> str | None:
-    """Return the group of a VM: its server group, else the reservation of its request."""
-    group = cloud.group_of.get(server.uuid)
-    return group.uuid if group is not None else server.reservation_id
-
-
 def running(
     cloud: Cloud, without: frozenset[str] = frozenset()
 ) -> dict[tuple[str, str], dict[str, Application]]:
@@ -100,15 +127,16 @@ def running(
     defaults = nova_options.defaults(snapshot)
     found: dict[tuple[str, str], dict[str, Application]] = {}
     for server in snapshot.servers:
-        place = server.place
-        if place is None or server.uuid in without:
+        if (place := server.place) is None or server.uuid in without:
             continue
-        specs = server.flavor.extra_specs
+        group, specs = cloud.group_of.get(server.uuid), server.flavor.extra_specs
         many = server.reservation_id is not None and together[server.reservation_id] > 1
-        in_group = server.uuid in cloud.group_of or (
+        in_group = group is not None or (
             many and extra_specs.is_implicit_group(specs, {}, defaults)
         )
         # Faults were refused, or logged, when the VM was scheduled.
         runs, _ = extra_specs.application(specs, {}, defaults, in_group=in_group)
-        found.setdefault(place, {})[server.uuid] = replace(runs, group=group_of(cloud, server))
+        # Without a server group, the VMs of one request are a group.
+        key = server.reservation_id if group is None else group.uuid
+        found.setdefault(place, {})[server.uuid] = replace(runs, group=key)
     return found

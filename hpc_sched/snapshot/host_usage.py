@@ -32,14 +32,13 @@ class HostUse:
     @property
     def note(self) -> str:
         """Its text in a picture."""
-        parts = [plurals.text(self.vms, "VM")]
-        if self.vcpus:
-            parts.append(f"{self.vcpus_used:g} of {self.vcpus:g} vcpus used")
-        if not self.enabled:
-            parts.append("disabled")
-        if not self.up:
-            parts.append("down")
-        return ", ".join(parts)
+        parts = (
+            plurals.text(self.vms, "VM"),
+            f"{self.vcpus_used:g} of {self.vcpus:g} vcpus used" if self.vcpus else "",
+            "" if self.enabled else "disabled",
+            "" if self.up else "down",
+        )
+        return ", ".join(filter(None, parts))
 
 
 @dataclass(frozen=True, slots=True)

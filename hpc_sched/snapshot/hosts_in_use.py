@@ -9,6 +9,7 @@ from hpc_sched.snapshot import colocated_vms
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.host_usage import VCPUS
 from hpc_sched.snapshot.snapshot_model import Server
+from hpc_sched.topology.grouping import by_key
 
 ALL = "all"
 Place = tuple[str, str]  # service host and nodename
@@ -33,15 +34,19 @@ def by_class(cloud: Cloud) -> dict[str, InUse]:
     none, such as a bare-metal node, the vcpus of its VMs. Linear in VMs.
     """
     servers = {server.uuid: server for server in cloud.snapshot.servers}
-    vms: dict[str, list[Server]] = {}
-    cores: dict[Place, float] = {}
-    for place, there in colocated_vms.running(cloud).items():
-        cores[place] = sum(servers[uuid].flavor.vcpus for uuid in there)
-        for uuid, application in there.items():
-            vms.setdefault(application.app_class, []).append(servers[uuid])
-    for node in cloud.snapshot.hypervisors:
-        if offered := sum(node.capacity.get(name, 0) for name in VCPUS):
-            cores[node.place] = offered
+    running = colocated_vms.running(cloud)
+    vms = by_key(
+        (application.app_class, servers[uuid])
+        for there in running.values()
+        for uuid, application in there.items()
+    )
+    cores: dict[Place, float] = {
+        place: sum(servers[uuid].flavor.vcpus for uuid in there) for place, there in running.items()
+    } | {
+        node.place: offered
+        for node in cloud.snapshot.hypervisors
+        if (offered := sum(node.capacity.get(name, 0) for name in VCPUS))
+    }
     found = {name: {name: vms[name]} for name in APP_CLASSES if name in vms} | {ALL: vms}
     return {name: _in_use(of_classes, cores) for name, of_classes in found.items()}
 

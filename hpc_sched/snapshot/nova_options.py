@@ -63,8 +63,8 @@ def incompatible(snapshot: Snapshot, name: str | None) -> frozenset[str]:
     """Return the applications with which a named one must not share a host."""
     if name is None or not snapshot.interference:
         return frozenset()
-    apart = index(snapshot).bad_company(option(snapshot, "interference_tolerance"))
-    return apart.get(name, frozenset())
+    tolerance = option(snapshot, "interference_tolerance")
+    return index(snapshot).bad_company(tolerance).get(name, frozenset())
 
 
 def attracting(snapshot: Snapshot, name: str | None) -> Mapping[str, float]:

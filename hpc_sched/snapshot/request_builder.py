@@ -1,6 +1,6 @@
 """The GroupRequest of a group on a snapshot, as the scheduler would build it."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -8,18 +8,14 @@ import numpy as np
 
 from hpc_sched.core import extra_specs
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.room.resource_request import ResourceRequest
 from hpc_sched.core.sharing import mdobp_classes
-from hpc_sched.core.sharing.cache_interference import Application, attraction
-from hpc_sched.core.sharing.mdobp import MDOBPInput
+from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import GROUP_FILTER, HOMOGENEITY_FILTER
 from hpc_sched.snapshot import colocated_vms, hypervisor_processors, nova_options
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.room import flavor_request, pci_aliases, provider_trees
-from hpc_sched.snapshot.room.snapshot_rooms import SnapshotRooms
-from hpc_sched.snapshot.snapshot_model import Flavor, Server, Snapshot
+from hpc_sched.snapshot.room import flavor_request, pci_aliases, snapshot_rooms
+from hpc_sched.snapshot.snapshot_model import Flavor, Server
 from hpc_sched.topology.model import Topology
 
 
@@ -61,9 +57,9 @@ class SnapshotRequest:
 
     cloud: Cloud
     request: GroupQuery
-    hpc_specs: HPCSpecs
+    hpc_specs: extra_specs.HPCSpecs
     group: GroupRequest  # rows are the hypervisors of the snapshot
-    rooms: SnapshotRooms  # what is free; the check of the group
+    rooms: snapshot_rooms.SnapshotRooms  # what is free; the check of the group
 
     @property
     def is_flat(self) -> bool:
@@ -106,15 +102,10 @@ class SnapshotRequest:
 
     def empty_room(self) -> Array:
         """Return the VMs that each host would take without any VM. Shape (topology.hosts,)."""
-        snapshot = self.cloud.snapshot
         empty = np.zeros(len(self.group.topology.hosts), dtype=np.int64)
-        empty[self.group.hosts_of_rows] = SnapshotRooms(
-            snapshot.hypervisors,
-            provider_trees.empty(provider_trees.of(snapshot)),
-            _requested(snapshot, self.request.flavor, self.request.boots_from_volume),
-            among=np.ones(len(snapshot.hypervisors), dtype=np.bool_),
-            least=np.zeros(len(snapshot.hypervisors), dtype=np.int64),
-        ).room
+        empty[self.group.hosts_of_rows] = snapshot_rooms.empty_room(
+            self.cloud.snapshot, self.request.flavor, self.request.boots_from_volume
+        )
         return empty
 
     @property
@@ -138,25 +129,24 @@ class SnapshotRequest:
     def notes(self) -> list[str]:
         """Sentences on what is wrong in the request, and on what the room does not count."""
         flavor, snapshot = self.request.flavor, self.cloud.snapshot
-        found = [
+        is_checked = nova_options.enabled(snapshot).has_filter(GROUP_FILTER)
+        profile = flavor.extra_specs.get("accel:device_profile")
+        unfitted = pci_aliases.only_nova_fits(flavor, snapshot)
+        further = {
+            "the flavor names no hpc:app_class and implicit_groups is off: only the VMs of a "
+            "server group are placed so": is_checked and not self._is_group,
+            f"the accelerators of device profile {profile} are not counted": profile,
+            f"{' and '.join(unfitted)} are not checked: that takes Nova, and a snapshot that was "
+            "saved where nova.conf names its databases": (
+                unfitted and not self.rooms.are_devices_fitted
+            ),
+        }
+        return [
             *self.hpc_specs.faults,
             *self.hpc_specs.ignored,
             *pci_aliases.notes(flavor, snapshot),
+            *(text for text, holds in further.items() if holds),
         ]
-        if nova_options.enabled(snapshot).has_filter(GROUP_FILTER) and not self._is_group:
-            found.append(
-                "the flavor names no hpc:app_class and implicit_groups is off: only the VMs of a "
-                "server group are placed so"
-            )
-        if profile := flavor.extra_specs.get("accel:device_profile"):
-            found.append(f"the accelerators of device profile {profile} are not counted")
-        unfitted = pci_aliases.only_nova_fits(flavor, snapshot)
-        if unfitted and not self.rooms.are_devices_fitted:
-            found.append(
-                f"{' and '.join(unfitted)} are not checked: that takes Nova, and a snapshot that "
-                "was saved where nova.conf names its databases"
-            )
-        return found
 
 
 def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
@@ -165,10 +155,10 @@ def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
     Room, traits, policy, services and the VMs on hosts are taken into account; availability
     zones, images and networks are not.
     """
-    runs = _application(cloud, request)
+    is_unplanned = _is_unplanned(cloud, request)
+    runs = _application(cloud, request, in_group=not is_unplanned)
     hpc_specs = _hpc_specs(cloud, request.extra_specs)
-    if _is_unplanned(cloud, request):
-        runs = _application(cloud, request, in_group=False)
+    if is_unplanned:
         hpc_specs = hpc_specs.unplanned(runs.app_class)
     topology = cloud.topology
     if hpc_specs.is_flat:
@@ -176,7 +166,13 @@ def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
     # They can stay on their hosts, even if these take no other VMs.
     own = Counter(vm.place for vm in request.moves)
     least = np.array([own[node.place] for node in cloud.snapshot.hypervisors])
-    rooms = _rooms(cloud, request, least)
+    rooms = snapshot_rooms.of(
+        cloud,
+        request.flavor,
+        least,
+        boots_from_volume=request.boots_from_volume,
+        moves=request.moves,
+    )
     beside = colocated_vms.rooms(cloud, runs, request.moved_uuids)
     room = np.maximum(np.minimum(rooms.room, beside), least)
     group = _group_request(cloud, request, hpc_specs, topology, room, rooms)
@@ -203,7 +199,7 @@ def _is_unplanned(cloud: Cloud, request: GroupQuery) -> bool:
     )
 
 
-def _hpc_specs(cloud: Cloud, specs: Mapping[str, str]) -> HPCSpecs:
+def _hpc_specs(cloud: Cloud, specs: Mapping[str, str]) -> extra_specs.HPCSpecs:
     return extra_specs.read(
         specs, {}, cloud.description.request_levels, nova_options.defaults(cloud.snapshot)
     )
@@ -212,10 +208,10 @@ def _hpc_specs(cloud: Cloud, specs: Mapping[str, str]) -> HPCSpecs:
 def _group_request(
     cloud: Cloud,
     request: GroupQuery,
-    hpc_specs: HPCSpecs,
+    hpc_specs: extra_specs.HPCSpecs,
     topology: Topology,
     room: Array,
-    rooms: SnapshotRooms,
+    rooms: snapshot_rooms.SnapshotRooms,
 ) -> GroupRequest:
     snapshot = cloud.snapshot
     enabled = nova_options.enabled(snapshot)
@@ -237,60 +233,15 @@ def _group_request(
         ),
         left=request.count,
         awaiting=request.count,
-        packing=_packing(cloud, request) if hpc_specs.by_mdobp and enabled.has_mdobp else None,
+        packing=colocated_vms.mdobp_input(
+            cloud,
+            _application(cloud, request),
+            flavor_request.demand_of(request.flavor, boots_from_volume=request.boots_from_volume),
+            request.policy,
+            request.moved_uuids,
+        )
+        if hpc_specs.by_mdobp and enabled.has_mdobp
+        else None,
         processors=hypervisor_processors.of(cloud, request.members, room) if by_type else None,
         check=rooms,
-    )
-
-
-def _packing(cloud: Cloud, request: GroupQuery) -> MDOBPInput:
-    nodes = cloud.snapshot.hypervisors
-    vm = _application(cloud, request)
-    attractions = None
-    if gains := nova_options.attracting(cloud.snapshot, vm.name):
-        there = colocated_vms.running(cloud, request.moved_uuids)
-        apart = nova_options.incompatible(cloud.snapshot, vm.name)
-        attractions = [
-            attraction(vm, there.get(node.place, {}).values(), gains, apart) for node in nodes
-        ]
-    return MDOBPInput.of(
-        flavor_request.demand_of(request.flavor, boots_from_volume=request.boots_from_volume),
-        [
-            {name: most - node.used.get(name, 0.0) for name, most in node.capacity.items()}
-            for node in nodes
-        ],
-        [node.capacity for node in nodes],
-        policy=request.policy,
-        with_disk=nova_options.option(cloud.snapshot, "mdobp_disk"),
-        attraction=attractions,
-    )
-
-
-def _rooms(cloud: Cloud, request: GroupQuery, least: Array) -> SnapshotRooms:
-    """Return the VMs that fit into each hypervisor's free resources."""
-    snapshot = cloud.snapshot
-    held: defaultdict[tuple[str, str], list[ResourceRequest]] = defaultdict(list)
-    for vm in request.moves:
-        if vm.place is not None:
-            held[vm.place].append(_requested(snapshot, vm.flavor, vm.boots_from_volume))
-    return SnapshotRooms(
-        snapshot.hypervisors,
-        provider_trees.of(snapshot, held),
-        _requested(snapshot, request.flavor, request.boots_from_volume),
-        among=np.array([cloud.takes_vms(node) for node in snapshot.hypervisors], dtype=np.bool_),
-        least=least,
-        fitting=None if cloud.fittings is None else cloud.fittings(request.flavor, snapshot),
-    )
-
-
-def _requested(snapshot: Snapshot, flavor: Flavor, boots_from_volume: bool) -> ResourceRequest:
-    return flavor_request.resource_request(
-        flavor,
-        boots_from_volume=boots_from_volume,
-        devices=pci_aliases.groups_of(flavor, snapshot),
-        has_tpm_secrets="hw:tpm_version" in flavor.extra_specs
-        and any(
-            trait.startswith(flavor_request.TPM_SECRETS)
-            for trait in pci_aliases.known_traits(snapshot)
-        ),
     )

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.snapshot import group_fit, request_builder
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.request_builder import GroupQuery
 from hpc_sched.snapshot.snapshot_model import Group, Server
 
 
@@ -27,9 +26,8 @@ class GroupPlacement:
 
 def policy_of(group: Group) -> str:
     """Return the group's policy with its rule, as text."""
-    if group.max_per_host is not None and group.max_per_host > 1:
-        return f"{group.policy}, {group.max_per_host} a host"
-    return group.policy
+    most = group.max_per_host or 1
+    return f"{group.policy}, {most} a host" if most > 1 else group.policy
 
 
 def most_per_host(policy: str | None, rule: int | None) -> int | None:
@@ -37,9 +35,7 @@ def most_per_host(policy: str | None, rule: int | None) -> int | None:
 
     :param rule: max_server_per_host, which means something with anti-affinity alone; None: 1
     """
-    if policy != "anti-affinity":
-        return None
-    return 1 if rule is None else rule
+    return (1 if rule is None else rule) if policy == "anti-affinity" else None
 
 
 def placed_of(cloud: Cloud, group: Group) -> tuple[Server, ...]:
@@ -47,18 +43,12 @@ def placed_of(cloud: Cloud, group: Group) -> tuple[Server, ...]:
     return tuple(vm for vm in cloud.members_of(group) if vm.uuid in cloud.host_of)
 
 
-def kinds_of(servers: tuple[Server, ...]) -> list[str]:
-    """Return the names of the VMs' flavors that differ in size, most VMs first."""
-    sizes = Counter((s.flavor.vcpus, s.flavor.memory_mb, s.flavor.name) for s in servers)
-    return [name for (_, _, name), _ in sorted(sizes.items(), key=lambda i: (-i[1], i[0]))]
-
-
-def as_request(cloud: Cloud, group: Group) -> GroupQuery | None:
+def as_request(cloud: Cloud, group: Group) -> request_builder.GroupQuery | None:
     """Return a request to place the group's placed VMs anew with their largest flavor, or None."""
     if not (placed := placed_of(cloud, group)):
         return None
     model = max(placed, key=lambda s: (s.flavor.vcpus, s.flavor.memory_mb, s.name, s.uuid))
-    return GroupQuery(
+    return request_builder.GroupQuery(
         flavor=model.flavor,
         count=len(placed),
         group_id=group.uuid,
@@ -77,20 +67,18 @@ def placement_of(cloud: Cloud, group: Group) -> GroupPlacement:
     counts = Counter(hosts)
     leaves = Counter(map(cloud.topology.leaf_of, hosts))
     now = hop_bytes_of_counts(topology=cloud.topology, counts=counts)
-    notes: list[str] = []
-    found = None
-    if (request := as_request(cloud, group)) is not None:
-        state = request_builder.of(cloud, request)
-        notes += state.notes
-        found = group_fit.least(state)
+    request = as_request(cloud, group)
+    state = None if request is None else request_builder.of(cloud, request)
+    found = None if state is None else group_fit.least(state)
     least = now if found is None else min(now, found)
-    if len(kinds := kinds_of(placed)) > 1:
-        notes.append(
-            f"its VMs are of several flavors ({', '.join(kinds)}): the least possible takes all "
-            "for the largest"
-        )
-    if gone := len(group.members) - len(servers):
-        notes.append(f"{gone} of its members are no servers any more")
+    # Flavors that differ in size, most VMs first.
+    sizes = Counter((s.flavor.vcpus, s.flavor.memory_mb, s.flavor.name) for s in placed)
+    kinds = [name for (_, _, name), _ in sorted(sizes.items(), key=lambda i: (-i[1], i[0]))]
+    mixed = (
+        f"its VMs are of several flavors ({', '.join(kinds)}): the least possible takes all for "
+        "the largest"
+    )
+    gone = len(group.members) - len(servers)
     return GroupPlacement(
         group=group,
         servers=servers,
@@ -98,5 +86,9 @@ def placement_of(cloud: Cloud, group: Group) -> GroupPlacement:
         leaves=dict(sorted(leaves.items(), key=lambda item: (-item[1], item[0]))),
         hop_bytes=None if math.isinf(now) else now,
         least=None if math.isinf(least) else least,
-        notes=tuple(notes),
+        notes=(
+            *(() if state is None else state.notes),
+            *([mixed] if len(kinds) > 1 else []),
+            *([f"{gone} of its members are no servers any more"] if gone else []),
+        ),
     )

@@ -10,7 +10,6 @@ from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.common.sources import STDIN
 from hpc_sched.core.decision_entry import SHADOW
 from hpc_sched.snapshot.log import log_lines, logged_decisions, logged_schedulers
-from hpc_sched.snapshot.log.logged_decisions import Record
 from hpc_sched.topology import plurals
 
 
@@ -86,9 +85,7 @@ read, 2 wrong usage
         ]
 
 
-def _records(log: str) -> Iterator[Record]:
+def _records(log: str) -> Iterator[logged_decisions.Record]:
     """Yield the records of a file, or of standard input for ``-``; raise SnapshotError."""
-    for line in (
-        log_lines.lines_in(sys.stdin.buffer, STDIN) if log == "-" else log_lines.lines_of(log)
-    ):
+    for line in log_lines.lines_of(*((STDIN, sys.stdin.buffer) if log == "-" else (log,))):
         yield from logged_decisions.parsed(line)

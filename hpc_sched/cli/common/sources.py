@@ -14,7 +14,6 @@ from hpc_sched.cli.common.argument_types import Argument, argument, exclusive, t
 from hpc_sched.configuration import topology_options
 from hpc_sched.snapshot import host_usage
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.host_usage import FabricUsage
 from hpc_sched.snapshot.snapshot_model import Snapshot
 from hpc_sched.snapshot.source import live, snapshot_file
 from hpc_sched.topology import hostlist, plurals
@@ -266,14 +265,14 @@ def unknown_hosts(cloud: Cloud) -> str:
     return f"{number} ({shown}) not in the topology, each a leaf of its own"
 
 
-def topology_of_source(args: argparse.Namespace) -> tuple[Topology, FabricUsage | None]:
+def topology_of_source(args: argparse.Namespace) -> tuple[Topology, host_usage.FabricUsage | None]:
     """Return the topology and what runs on it in a named cloud, or None; raise HPCSchedError."""
     if args.cloud is None and args.snapshot is None:
         return topology_of(args, args.source), None
     return topology_of_cloud(args)
 
 
-def topology_of_cloud(args: argparse.Namespace) -> tuple[Topology, FabricUsage]:
+def topology_of_cloud(args: argparse.Namespace) -> tuple[Topology, host_usage.FabricUsage]:
     """Return the topology and what runs on it, by default on OS_CLOUD; or raise HPCSchedError."""
     snapshot = snapshot_of(args)
     topology = fabric_of(args, args.source, snapshot)

@@ -14,7 +14,6 @@ from hpc_sched.configuration.option_value import value_of
 from hpc_sched.core.plan.time_limit import TimeLimit
 from hpc_sched.snapshot.cloud import find_one
 from hpc_sched.snapshot.log import decision_costs, logged_decisions, record_text
-from hpc_sched.snapshot.log.decision_costs import DecisionCosts
 from hpc_sched.snapshot.log.logged_decisions import Record
 from hpc_sched.snapshot.snapshot_model import Group, Server, Snapshot
 from hpc_sched.topology import plurals
@@ -96,8 +95,10 @@ exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
 
 
 def _costs(
-    args: argparse.Namespace, search: "_Search", pairs: Sequence[tuple[Record, Record | None]]
-) -> list[DecisionCosts | None]:
+    args: argparse.Namespace,
+    search: "_Search",
+    pairs: Sequence[tuple[Record, Record | None]],
+) -> list[decision_costs.DecisionCosts | None]:
     """Return what the constraints of each decision cost; None without --timeout and --why-not."""
     if not args.timeout and not args.why_not:
         return [None] * len(pairs)
@@ -111,7 +112,9 @@ def _costs(
 
 
 def _as_json(
-    record: Record, landing: Record | None, costs: DecisionCosts | None
+    record: Record,
+    landing: Record | None,
+    costs: decision_costs.DecisionCosts | None,
 ) -> Iterator[Mapping[str, Any]]:
     yield record if costs is None else {**record, "counterfactual": costs.as_json()}
     if landing is not None:

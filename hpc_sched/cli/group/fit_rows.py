@@ -7,14 +7,13 @@ from hpc_sched.cli.common.base_command import Table
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.snapshot import group_fit
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.group_fit import Fit
 from hpc_sched.snapshot.request_builder import SnapshotRequest
 from hpc_sched.topology import hostlist, plurals
 
 PLACES = ("Leaf", "Above", "VMs", "Hosts")
 
 
-def summary(state: SnapshotRequest, fit: Fit) -> Table:
+def summary(state: SnapshotRequest, fit: group_fit.Fit) -> Table:
     """Return one row with the numbers, or with the reason why the group does not fit."""
     plan = fit.plan
     row = {
@@ -31,7 +30,7 @@ def summary(state: SnapshotRequest, fit: Fit) -> Table:
     return tuple(row), [tuple(row.values())]
 
 
-def sentence(state: SnapshotRequest, fit: Fit, plan: Plan) -> str:
+def sentence(state: SnapshotRequest, fit: group_fit.Fit, plan: Plan) -> str:
     """Return a sentence with the number of VMs, their hosts and the cost."""
     number = len(state.request.members)
     members = f" beside {plurals.text(number, 'member')}" if number else ""

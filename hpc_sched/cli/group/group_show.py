@@ -8,7 +8,6 @@ from hpc_sched.cli.common.argument_types import argument, flag
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.snapshot import server_groups
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.server_groups import GroupPlacement
 from hpc_sched.topology import plurals
 
 _COLUMNS = ("Name", "ID", "Status", "Host", "Leaf", "Above")
@@ -73,7 +72,7 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
         return _COLUMNS, rows
 
 
-def _picture(cloud: Cloud, placed: GroupPlacement) -> list[str]:
+def _picture(cloud: Cloud, placed: server_groups.GroupPlacement) -> list[str]:
     topology = cloud.topology
     every = len(topology.leaves) <= _MAX_LEAVES
     shown = [leaf for leaf in topology.leaves if every or leaf in placed.leaves]
@@ -100,7 +99,7 @@ def _picture(cloud: Cloud, placed: GroupPlacement) -> list[str]:
     ]
 
 
-def _cell(cloud: Cloud, placed: GroupPlacement, host: str) -> str:
+def _cell(cloud: Cloud, placed: server_groups.GroupPlacement, host: str) -> str:
     if own := placed.counts.get(host, 0):
         return str(own) if own < 10 else "+"
     if not (nodes := cloud.hosts.get(host, ())):

@@ -13,7 +13,6 @@ from hpc_sched.cli.common.argument_types import argument
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.snapshot.log import log_lines, shadow_totals
 from hpc_sched.snapshot.log.shadow_lines import ShadowReader
-from hpc_sched.snapshot.log.shadow_totals import ShadowTotals, Totals
 from hpc_sched.topology import plurals
 
 # Heading, and sum of Totals, or attribute.
@@ -37,7 +36,7 @@ COLUMNS = (
     ("Read seconds", "read_seconds"),
     ("Planning seconds", "planning_seconds"),
 )
-Row = tuple[str, str, Totals]  # project and number of VMs
+Row = tuple[str, str, shadow_totals.Totals]  # project and number of VMs
 # Lines between two looks at the clock, and seconds between two lines of progress.
 _LINES, _PAUSE = 10_000, 5.0
 _MAX_LOGS = 5  # named in the page
@@ -115,7 +114,7 @@ cannot be read or written, 2 wrong usage
         if parsed_args.html is not None:
             _page_module()  # fails before the logs are read
         reader = ShadowReader(parsed_args.since, parsed_args.until)
-        totals = ShadowTotals()
+        totals = shadow_totals.ShadowTotals()
         progress = output.StatusLine(sys.stderr, _PAUSE)
         seen: set[tuple[int, int]] = set()
         # As one: rotated files may be named one by one, and a landing be in the next.
@@ -187,7 +186,7 @@ def _shown(lines: Iterator[bytes], name: str, progress: output.StatusLine) -> It
             progress.show(terminal_text.text_of(f"{name}: {number:,} lines"))
 
 
-def _cell(totals: Totals, name: str, formatter: str) -> Any:
+def _cell(totals: shadow_totals.Totals, name: str, formatter: str) -> Any:
     if name == "not_compared":
         return totals.not_compared.total()
     found = totals.saved if name == "saved" else totals.sums[name]
@@ -200,7 +199,7 @@ def _cell(totals: Totals, name: str, formatter: str) -> Any:
     return output.cell(found, formatter)
 
 
-def _notes(reader: ShadowReader, totals: Totals) -> Iterator[str]:
+def _notes(reader: ShadowReader, totals: shadow_totals.Totals) -> Iterator[str]:
     """Yield a sentence for everything that the sums do not have."""
     for why, number in sorted(totals.not_compared.items()):
         yield f"{plurals.text(number, 'request')} not compared: {why}"

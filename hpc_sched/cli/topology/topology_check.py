@@ -11,7 +11,6 @@ from hpc_sched.cli.common.base_command import Table, TextLister
 from hpc_sched.snapshot.host_usage import FabricUsage
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.compare import difference, lint
-from hpc_sched.topology.compare.difference import Difference
 from hpc_sched.topology.model import Topology
 
 PROBLEM, INCOMPLETE, REMARK = "problem", "incomplete", "remark"
@@ -231,7 +230,7 @@ exit codes, as those of diff(1): 0 the same, 1 different, 2 trouble or wrong usa
         return ("What", "Names", "Old", "New"), list(_rows(found))
 
 
-def _rows(found: Difference) -> Iterator[tuple[str, str, str, str]]:
+def _rows(found: difference.Difference) -> Iterator[tuple[str, str, str, str]]:
     for kind in ("hosts", "switches", "renamed", "levels", "processors", "ids", "members", "links"):
         for change in getattr(found, kind):
             yield kind, hostlist.fold(change.names), change.old or "", change.new or ""

@@ -10,7 +10,7 @@ import stat
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import BinaryIO
 
@@ -57,16 +57,10 @@ def oldest_first(path: str, seen: set[tuple[int, int]]) -> Iterator[bytes]:
                     yield from _lines(stream)
 
 
-def lines_of(path: str) -> Iterator[bytes]:
-    """Yield the lines of one file, oldest first; raise SnapshotError if it cannot be read."""
-    with _named_errors(path), _opened(path) as stream:
-        yield from _lines(stream)
-
-
-def lines_in(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Yield the lines of a stream; raise SnapshotError, with its name, if it cannot be read."""
-    with _named_errors(name):
-        yield from _lines(stream)
+def lines_of(name: str, stream: BinaryIO | None = None) -> Iterator[bytes]:
+    """Yield the lines of a file, or of a stream with this name; SnapshotError if unreadable."""
+    with _named_errors(name), nullcontext(stream) if stream else _opened(name) as found:
+        yield from _lines(found)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from hpc_sched import terminal_text
 from hpc_sched.core.decision_entry import LoggedScheduler
 from hpc_sched.snapshot.log.logged_decisions import Record, entry_of
+from hpc_sched.topology.grouping import by_key
 
 # What must be equal: field and name.
 COMPARED = (
@@ -64,15 +65,15 @@ def differences(schedulers: Mapping[str, SeenScheduler]) -> Iterator[str]:
 
     :param schedulers: by the name that the sentences have for each
     """
-    parts = [("mode", {name: one.mode or ACTIVE for name, one in schedulers.items()})]
-    parts += [
-        (title, {name: getattr(one.scheduler, field) for name, one in schedulers.items()})
-        for field, title in COMPARED
-    ]
-    for title, found in parts:
-        names: dict[str, list[str]] = {}
-        for name, value in found.items():
-            names.setdefault(value or NONE, []).append(name)
+    modes = {name: one.mode or ACTIVE for name, one in schedulers.items()}
+    for title, found in (
+        ("mode", modes),
+        *(
+            (title, {name: getattr(one.scheduler, field) for name, one in schedulers.items()})
+            for field, title in COMPARED
+        ),
+    ):
+        names = by_key((value or NONE, name) for name, value in found.items())
         if len(names) > 1:
             values = (f"{value} ({', '.join(where)})" for value, where in names.items())
             yield f"{title} differ{'' if title == 'options' else 's'}: {'; '.join(values)}"

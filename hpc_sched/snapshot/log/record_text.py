@@ -16,7 +16,6 @@ from hpc_sched.core.decision_entry import (
     times_text,
 )
 from hpc_sched.snapshot.log import decision_costs
-from hpc_sched.snapshot.log.decision_costs import DecisionCosts
 from hpc_sched.snapshot.log.logged_decisions import Record, entry_of
 from hpc_sched.topology import hostlist, plurals
 
@@ -26,7 +25,7 @@ Part = tuple[str, Iterable[str | None]]  # title, and lines; those that are empt
 
 
 def text_of(
-    record: Record, landing: Record | None = None, costs: DecisionCosts | None = None
+    record: Record, landing: Record | None = None, costs: decision_costs.DecisionCosts | None = None
 ) -> str:
     """Return a record as lines of text; fields that it lacks are left out.
 
@@ -46,7 +45,9 @@ def text_of(
     return "\n".join(terminal_text.text_of(line.rstrip()) for line in lines)
 
 
-def _lines(entry: DecisionEntry, costs: DecisionCosts | None) -> Iterator[tuple[str, str]]:
+def _lines(
+    entry: DecisionEntry, costs: decision_costs.DecisionCosts | None
+) -> Iterator[tuple[str, str]]:
     """Yield title and text of each line; a line without a title continues the one above."""
     yield from _titled(_decision(entry))
     if costs is not None:

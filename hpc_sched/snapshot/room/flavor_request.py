@@ -52,11 +52,10 @@ def resource_request(
     specs = flavor.extra_specs
     resources: dict[str, dict[str, int]] = {"": {}}
     traits: dict[str, dict[str, set[str]]] = {}
-    for key, value in specs.items():
-        found = _KEY.fullmatch(key)
-        if found is None:
-            continue
-        kind, suffix, name = found[1], found[2] or "", found[3]
+    keys = [
+        (found.groups(""), value) for key, value in specs.items() if (found := _KEY.fullmatch(key))
+    ]
+    for (kind, suffix, name), value in keys:
         if kind == "trait":
             traits.setdefault(suffix, {}).setdefault(value, set()).add(name)
         elif name in STANDARD_CLASSES or name.startswith(CUSTOM):
@@ -81,8 +80,7 @@ def resource_request(
         for suffix in sorted(resources.keys() | traits.keys())
     ]
     groups = [g for g in groups if g.resources or g.required or g.forbidden]
-    policy = specs.get("group_policy")
-    if policy not in ("none", "isolate"):
+    if (policy := specs.get("group_policy")) not in ("none", "isolate"):
         # As Nova has it for groups that are not the flavor's.
         policy = "none" if sum(bool(group.suffix) for group in groups) <= 1 else None
     return ResourceRequest(

@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hpc_sched.core.room.resource_request import RequestGroup
@@ -14,12 +15,12 @@ EXTRA_SPEC = "pci_passthrough:alias"
 
 def requested(flavor: Flavor) -> list[tuple[str, int]]:
     """Return the aliases of a flavor and their numbers of devices; invalid ones are left out."""
-    found = []
-    for part in flavor.extra_specs.get(EXTRA_SPEC, "").split(","):
-        name, _, number = part.partition(":")
-        if name.strip() and number.strip().isascii() and number.strip().isdecimal():
-            found.append((name.strip(), min(int(number[:6]), 64)))
-    return found
+    parts = (part.partition(":") for part in flavor.extra_specs.get(EXTRA_SPEC, "").split(","))
+    return [
+        (name.strip(), min(int(number[:6]), 64))
+        for name, _, number in parts
+        if name.strip() and number.strip().isascii() and number.strip().isdecimal()
+    ]
 
 
 def request_id(number: int) -> str:
@@ -32,16 +33,19 @@ def groups_of(flavor: Flavor, snapshot: Snapshot) -> list[RequestGroup]:
     if not snapshot.pci_in_placement:
         return []
     aliases = {name: alias for alias in _aliases(snapshot) if (name := alias.get("name"))}
-    groups = []
-    for number, (name, count) in enumerate(requested(flavor)):
-        if alias := aliases.get(name):
-            resources = {_resource_class(alias): 1}
-            required = _traits(alias, snapshot)
-            groups += [
-                RequestGroup(f"{request_id(number)}-{device}", resources, required)
-                for device in range(count)
-            ]
-    return groups
+    groups = [
+        (
+            count,
+            RequestGroup(request_id(number), {_resource_class(alias): 1}, _traits(alias, snapshot)),
+        )
+        for number, (name, count) in enumerate(requested(flavor))
+        if (alias := aliases.get(name))
+    ]
+    return [
+        replace(group, suffix=f"{group.suffix}-{device}")
+        for count, group in groups
+        for device in range(count)
+    ]
 
 
 def notes(flavor: Flavor, snapshot: Snapshot) -> list[str]:
@@ -82,21 +86,21 @@ def _aliases(snapshot: Snapshot) -> Sequence[Mapping[str, Any]]:
 
 def _resource_class(alias: Mapping[str, str]) -> str:
     """Return the resource class of an alias (``nova/compute/pci_placement_translator.py``)."""
-    name = alias.get("resource_class", "").upper()
-    if not name:
+    if not (name := alias.get("resource_class", "").upper()):
         return f"{CUSTOM}PCI_{alias.get('vendor_id')}_{alias.get('product_id')}".upper()
-    return name if name in STANDARD_CLASSES or name.startswith(CUSTOM) else custom_name(name)
+    return name if name in STANDARD_CLASSES else _custom(name)
 
 
 def _traits(alias: Mapping[str, str], snapshot: Snapshot) -> tuple[frozenset[str], ...]:
     """Return the required traits: a name that is no trait of any provider is a custom one."""
     known = known_traits(snapshot)
-    found = set()
-    for name in filter(None, alias.get("traits", "").split(",")):
-        if name not in known:
-            name = name.upper() if name.upper().startswith(CUSTOM) else custom_name(name)
-        found.add(name)
+    names = filter(None, alias.get("traits", "").split(","))
+    found = {name if name in known else _custom(name) for name in names}
     return tuple(frozenset({trait}) for trait in sorted(found))
+
+
+def _custom(name: str) -> str:
+    return name.upper() if name.upper().startswith(CUSTOM) else custom_name(name)
 
 
 def known_traits(snapshot: Snapshot) -> Collection[str]:

@@ -1,6 +1,6 @@
 """The VMs of one request that the hypervisors of a snapshot take."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,15 +8,16 @@ import numpy as np
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.room import candidate_enumeration
-from hpc_sched.core.room.candidate_enumeration import AllocationCandidate
 from hpc_sched.core.room.claim_search import claim_order
 from hpc_sched.core.room.device_fitting import DeviceFitting
 from hpc_sched.core.room.hypervisor_rooms import HypervisorRooms
 from hpc_sched.core.room.provider_tree import ProviderTree
 from hpc_sched.core.room.providers import Amounts, Inventory, most_by_class, times
 from hpc_sched.core.room.resource_request import ResourceRequest
-from hpc_sched.snapshot.room import provider_trees
-from hpc_sched.snapshot.snapshot_model import Hypervisor
+from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.room import flavor_request, pci_aliases, provider_trees
+from hpc_sched.snapshot.snapshot_model import Flavor, Hypervisor, Server, Snapshot
+from hpc_sched.topology.grouping import by_key
 
 _PROCESSORS = ("VCPU", "PCPU")
 
@@ -26,7 +27,7 @@ class _Kind:
     """Hypervisors that have the same, with the same in use: they take the same VMs."""
 
     tree: ProviderTree  # of the first one
-    candidates: Sequence[AllocationCandidate]  # in it
+    candidates: Sequence[candidate_enumeration.AllocationCandidate]  # in it
     most: Mapping[str, int]  # VMs by resource class, if no other class counted
     room: int  # VMs; a bound if they must be fitted too
 
@@ -96,12 +97,12 @@ class SnapshotRooms(HypervisorRooms):
             for one in kind.candidates
         )
 
-    def candidates(self, i: int) -> Sequence[AllocationCandidate]:
+    def candidates(self, i: int) -> Sequence[candidate_enumeration.AllocationCandidate]:
         """Return the allocation candidates of a hypervisor."""
         kind, own = self._kinds[i], self._trees[i].own
         uuids = {old.uuid: new.uuid for old, new in zip(kind.tree.own, own, strict=False)}
         return [
-            AllocationCandidate(
+            candidate_enumeration.AllocationCandidate(
                 {(uuids.get(uuid, uuid), name): n for (uuid, name), n in one.amounts.items()},
                 {
                     suffix: tuple(uuids.get(uuid, uuid) for uuid in found)
@@ -133,6 +134,60 @@ class SnapshotRooms(HypervisorRooms):
         return frozenset(
             key for one in self._kinds[i].candidates for key in one.amounts if key in self._sharing
         )
+
+
+def of(
+    cloud: Cloud,
+    flavor: Flavor,
+    least: Array,
+    *,
+    boots_from_volume: bool = False,
+    moves: Iterable[Server] = (),
+) -> SnapshotRooms:
+    """Return the VMs of a flavor that fit into each hypervisor's free resources.
+
+    :param least: VMs that each hypervisor takes in any case
+    :param moves: VMs whose resources count as free
+    """
+    snapshot = cloud.snapshot
+    held = by_key(
+        (vm.place, _requested(snapshot, vm.flavor, vm.boots_from_volume))
+        for vm in moves
+        if vm.place is not None
+    )
+    return SnapshotRooms(
+        snapshot.hypervisors,
+        provider_trees.of(snapshot, held),
+        _requested(snapshot, flavor, boots_from_volume),
+        among=np.array([cloud.takes_vms(node) for node in snapshot.hypervisors], dtype=np.bool_),
+        least=least,
+        fitting=None if cloud.fittings is None else cloud.fittings(flavor, snapshot),
+    )
+
+
+def empty_room(snapshot: Snapshot, flavor: Flavor, boots_from_volume: bool) -> Array:
+    """Return the VMs that each hypervisor would take without any VM. Shape (hypervisors,)."""
+    nodes = snapshot.hypervisors
+    return SnapshotRooms(
+        nodes,
+        provider_trees.empty(provider_trees.of(snapshot)),
+        _requested(snapshot, flavor, boots_from_volume),
+        among=np.ones(len(nodes), dtype=np.bool_),
+        least=np.zeros(len(nodes), dtype=np.int64),
+    ).room
+
+
+def _requested(snapshot: Snapshot, flavor: Flavor, boots_from_volume: bool) -> ResourceRequest:
+    return flavor_request.resource_request(
+        flavor,
+        boots_from_volume=boots_from_volume,
+        devices=pci_aliases.groups_of(flavor, snapshot),
+        has_tpm_secrets="hw:tpm_version" in flavor.extra_specs
+        and any(
+            trait.startswith(flavor_request.TPM_SECRETS)
+            for trait in pci_aliases.known_traits(snapshot)
+        ),
+    )
 
 
 def _kind(

@@ -4,7 +4,6 @@ Calls: lists of hypervisors, servers, flavors and server groups in pages of 1,00
 aggregates, and those of :mod:`placement_providers`.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -13,15 +12,17 @@ from hpc_sched import exceptions
 from hpc_sched.core.room.provider_tree import Provider
 from hpc_sched.snapshot.snapshot_model import Aggregate, Flavor, Group, Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import connection, placement_providers
-from hpc_sched.snapshot.source.connection import Api, Connect
-from hpc_sched.snapshot.source.placement_providers import Progress
+from hpc_sched.topology.grouping import by_key
 
 Json = Mapping[str, Any]
 
 PAGE = 1000
 
 
-def take(cloud: str | Connect | None = None, progress: Progress = lambda _text: None) -> Snapshot:
+def take(
+    cloud: str | connection.Connect | None = None,
+    progress: placement_providers.Progress = lambda _text: None,
+) -> Snapshot:
     """Return the state that Nova and Placement report, of all projects.
 
     The answers are read one after the other: a change in between may show in only some of them.
@@ -41,7 +42,9 @@ def take(cloud: str | Connect | None = None, progress: Progress = lambda _text: 
         ) from failure
 
 
-def _read(nova: Api, placement: Api, progress: Progress) -> Snapshot:
+def _read(
+    nova: connection.Api, placement: connection.Api, progress: placement_providers.Progress
+) -> Snapshot:
     taken = datetime.now(UTC).isoformat(timespec="seconds")
     nodes = list(_paged(nova, "/os-hypervisors/detail", "hypervisors", progress))
     notes: list[str] = []
@@ -81,7 +84,9 @@ def _read(nova: Api, placement: Api, progress: Progress) -> Snapshot:
     )
 
 
-def _paged(api: Api, path: str, key: str, progress: Progress, **query: str) -> Iterable[Json]:
+def _paged(
+    api: connection.Api, path: str, key: str, progress: placement_providers.Progress, **query: str
+) -> Iterable[Json]:
     # Pages of server groups are counted; others begin after the id of an entry and are linked.
     is_counted = key == "server_groups"
     what = key.replace("_", " ")
@@ -106,19 +111,14 @@ def _totals(found: Json) -> dict[str, int]:
 
 
 def _hypervisor(found: Json, providers: tuple[Provider, ...]) -> Hypervisor:
-    stocks = [item for provider in providers for item in provider.inventories.items()]
-    capacity: Counter[str] = Counter()
-    used: Counter[str] = Counter()
-    for name, stock in stocks:
-        capacity[name] += stock.capacity
-        used[name] += stock.used
+    stocks = by_key(item for provider in providers for item in provider.inventories.items())
     return Hypervisor(
         host=str(found["service"]["host"]),
         nodename=str(found["hypervisor_hostname"]),
         enabled=found["status"] == "enabled",
         up=found["state"] == "up",
-        capacity=dict(sorted(capacity.items())),
-        used=dict(sorted(used.items())),
+        capacity={name: sum(one.capacity for one in stocks[name]) for name in sorted(stocks)},
+        used={name: sum(one.used for one in stocks[name]) for name in sorted(stocks)},
         cpu_info=found.get("cpu_info") or None,
         providers=providers,
     )

@@ -8,7 +8,6 @@ from oslo_upgradecheck.upgradecheck import Result
 from hpc_sched import conf, exceptions
 from hpc_sched.core.decision_entry import LoggedScheduler
 from hpc_sched.snapshot.log import logged_decisions, logged_schedulers
-from hpc_sched.snapshot.log.logged_schedulers import SeenScheduler
 from hpc_sched.status import scheduler_text
 from hpc_sched.status.finding import Findings, failure, good, warning
 from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
@@ -65,11 +64,14 @@ def _compared(
     path: str,
     up: Sequence[str] | None,
     here: dict[str, LoggedScheduler],
-    seen: dict[str, SeenScheduler],
+    seen: dict[str, logged_schedulers.SeenScheduler],
 ) -> Findings:
     # One that is down decides nothing any more.
     current = {host: one for host, one in seen.items() if up is None or host in up}
-    own = {name: SeenScheduler(one, "", conf.recorded_mode(CONF)) for name, one in here.items()}
+    own = {
+        name: logged_schedulers.SeenScheduler(one, "", conf.recorded_mode(CONF))
+        for name, one in here.items()
+    }
     different = list(logged_schedulers.differences(own | current))
     if different:
         yield from (warning(f"{text[0].upper()}{text[1:]}.") for text in different)
@@ -111,7 +113,7 @@ def _count(up: Sequence[str]) -> str:
     return f"{number} {'are' if len(up) > 1 else 'is'} up: {', '.join(up)}"
 
 
-def _seen(path: str) -> dict[str, SeenScheduler]:
+def _seen(path: str) -> dict[str, logged_schedulers.SeenScheduler]:
     """Return the schedulers in the log's end; none if there is no log yet."""
     try:
         return logged_schedulers.seen_in(logged_decisions.recent(path, MAX_BYTES))

@@ -13,7 +13,6 @@ from hpc_sched.core.sharing.violations import DEDICATION, violations
 from hpc_sched.enabled_plugins import INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.read.instances import host_instances, instance_applications
-from hpc_sched.nova_glue.read.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 from hpc_sched.status.finding import Findings, failure, first_listed, good, listed, warning
 from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
@@ -66,7 +65,7 @@ def check(cloud: InspectedCloud) -> Findings:
         yield good(f"No rule is broken by the VMs on {plurals.text(len(found.at), 'host')}.")
 
 
-def read_instances(context: nova_context.RequestContext) -> HostInstances:
+def read_instances(context: nova_context.RequestContext) -> host_instances.HostInstances:
     """Return the VMs on all hosts, with their applications.
 
     Queries as :func:`host_instances.read` and :func:`instance_applications.read` say; no look-ups
@@ -77,7 +76,7 @@ def read_instances(context: nova_context.RequestContext) -> HostInstances:
     at: dict[tuple[str, str | None], list[PlacedInstance]] = {}
     for vm in instances:
         at.setdefault((vm.host, vm.nodename), []).append(vm)
-    return HostInstances(at, problems=(*found.problems, *problems))
+    return host_instances.HostInstances(at, problems=(*found.problems, *problems))
 
 
 def read_metadata(context: nova_context.RequestContext) -> dict[str, list[dict[str, str]]]:
