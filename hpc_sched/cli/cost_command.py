@@ -1,15 +1,19 @@
 """hpc-sched cost."""
 
 import argparse
-from typing import Any
 
 from hpc_sched.cli.common import nova_conf, output, sources
 from hpc_sched.cli.common.argument_types import PRICE
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
+from hpc_sched.core.cost import Usage
 from hpc_sched.snapshot import hosts_in_use
 
 _COLUMNS = ("Class", "VMs", "vcpus", "Hosts", "Host cores")
-_PRICED = ("Revenue/h", "Per host-hour", "Per host core-hour")
+_PRICED = {
+    "Revenue/h": Usage.revenue,
+    "Per host-hour": Usage.revenue_per_host_hour,
+    "Per host core-hour": Usage.revenue_per_host_core_hour,
+}
 
 
 class Cost(HPCSchedLister):
@@ -48,15 +52,13 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
             f"Hosts with VMs: {every.hosts} of {number}. "
             f"Their cores: {cores:g}, of which VMs have {every.vcpus}."
         ]
-        rows = []
-        for name, use in found.items():
-            hourly = use.hourly
-            row: list[Any] = [name, use.vms, use.vcpus, use.hosts, hourly.host_core_hours]
-            if prices is not None:
-                row += [
-                    hourly.revenue(prices),
-                    hourly.revenue_per_host_hour(prices),
-                    hourly.revenue_per_host_core_hour(prices),
-                ]
-            rows.append([output.cell(value, parsed_args.formatter) for value in row])
-        return _COLUMNS if prices is None else (*_COLUMNS, *_PRICED), rows
+        rows = [
+            (
+                *(name, use.vms, use.vcpus, use.hosts, use.hourly.host_core_hours),
+                *(earned(use.hourly, prices) for earned in _PRICED.values() if prices is not None),
+            )
+            for name, use in found.items()
+        ]
+        return _COLUMNS if prices is None else (*_COLUMNS, *_PRICED), [
+            [output.cell(value, parsed_args.formatter) for value in row] for row in rows
+        ]

@@ -86,7 +86,7 @@ class Demo(HPCSchedCommand):
                 timeout=TIMEOUT + TIMEOUT_PER_HOST * extra,
                 verbose=parsed_args.nova_log or self.app.options.verbose_level > 1,
             )
-            progress.line.end()
+            progress.line.close()
         shown = json.dumps(results, indent=2) if parsed_args.json else render(fabric, results)
         self.app.stdout.write(shown + "\n")
         return 0

@@ -4,6 +4,7 @@ import argparse
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 from hpc_sched import decimals, exceptions
@@ -80,11 +81,8 @@ class Experiment(TextLister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Sequence[Any]]:
         """Return the tables as columns and rows."""
-        line = output.StatusLine(self.app.stderr or sys.stderr)
-        try:
+        with closing(output.StatusLine(self.app.stderr or sys.stderr)) as line:
             tables = self.tables(parsed_args, line)
-        finally:
-            line.end()
         self.lines = render(tables).splitlines()
         return table_rows(tables)
 
@@ -221,6 +219,4 @@ def _ruled(
 
 
 def _text(cell: Cell) -> str:
-    if cell is None:
-        return "-"
-    return cell if isinstance(cell, str) else decimals.text_of(cell)
+    return "-" if cell is None else cell if isinstance(cell, str) else decimals.text_of(cell)

@@ -30,9 +30,11 @@ class _HPCCommand(Command):
         )
         self._command.cloud = self._connection
         parser: argparse.ArgumentParser = self._command.get_parser(prog_name)
-        epilog = parser.epilog or ""
-        epilog = epilog.replace(f"hpc-sched {self.name}", f"openstack hpc {self.name}")
-        parser.epilog = epilog.replace("--cloud", "--os-cloud")
+        parser.epilog = (
+            (parser.epilog or "")
+            .replace(f"hpc-sched {self.name}", f"openstack hpc {self.name}")
+            .replace("--cloud", "--os-cloud")
+        )
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

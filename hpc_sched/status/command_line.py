@@ -35,7 +35,7 @@ import hpc_sched
 from hpc_sched import conf, exceptions, masking
 from hpc_sched.configuration import config_files
 from hpc_sched.nova_glue import service_setup
-from hpc_sched.status import scheduler_text
+from hpc_sched.status.checks import schedulers
 from hpc_sched.status.upgrade_check import UpgradeCommands
 
 CONF = nova.conf.CONF
@@ -101,4 +101,4 @@ def _add_parsers(parsers: Any) -> None:
         choices=["show"],
         help="print digests of options and topology, and the texts that they are of",
     )
-    scheduler.set_defaults(action_fn=scheduler_text.show)
+    scheduler.set_defaults(action_fn=schedulers.show)

@@ -1,4 +1,10 @@
-"""What checks find, as results of oslo.upgradecheck."""
+"""What checks find, as results of oslo.upgradecheck.
+
+A finding is one ``Result``: a code, and a fact in sentences, made by :data:`good`, :data:`warning`
+or :data:`failure`. A check yields its findings: it returns :data:`Findings`. A check whose success
+needs no finding returns a :data:`Verdict`: it yields findings too, and at its end returns the
+sentence for the case that there was none. :func:`merged` makes the table's line of either.
+"""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
@@ -7,7 +13,6 @@ from typing import Any
 from oslo_upgradecheck.upgradecheck import Code, Result
 
 Findings = Iterator[Result]
-# Of a check; returns the sentence of its success, for the case that it has found nothing.
 Verdict = Generator[Result, None, str]
 
 MAX_LISTED = 20  # lines of one list in the table

@@ -99,10 +99,9 @@ def judge(find: Callable[[InspectedCloud], finding.Findings], cloud: InspectedCl
     """Return the result of a check; a failure where it cannot read what it needs."""
     try:
         return finding.merged(find(cloud))
-    except exceptions.ConfigError as error:
-        return finding.failure(f"{error}.")
     except exceptions.HPCSchedError as error:
-        return finding.failure(str(error))
+        # Others are sentences.
+        return finding.failure(f"{error}{'.' if isinstance(error, exceptions.ConfigError) else ''}")
     except cfg.Error as error:
         return finding.failure(f"nova.conf: {error}.")
 

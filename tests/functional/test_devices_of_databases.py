@@ -14,12 +14,12 @@ pytestmark = pytest.mark.ci
 TOPOLOGY = '{"nova_object.name": "NUMATopology"}'
 CODE = """
 import argparse, sys
-from hpc_sched.cli.common import nova_conf, nova_devices
+from hpc_sched.cli.common import nova_conf
 from hpc_sched.snapshot.snapshot_model import Hypervisor, Snapshot
 nodes = tuple(Hypervisor(n, n, True, True, {}, {}) for n in ("n1", "n2"))
 found = Snapshot("now", nodes, (), (), ())
 args = argparse.Namespace(config_file=[sys.argv[1]], config_dir=None)
-found = nova_devices.with_devices(found, nova_conf.read(args, "x"))
+found = nova_conf.with_devices(found, nova_conf.read(args, "x"))
 for node in found.hypervisors:
     print(node.host, node.devices and node.devices.numa_topology)
 """

@@ -22,7 +22,7 @@ from oslo_utils import uuidutils
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import nova_devices
+from hpc_sched.cli.common import nova_conf
 from hpc_sched.core.room.device_fitting import RecordedDevices
 from hpc_sched.core.room.provider_tree import Provider, ProviderInventory
 from hpc_sched.nova_glue.read import request_spec
@@ -134,7 +134,7 @@ def cloud(devices: Mapping[str, RecordedDevices | None]) -> Cloud:
         pci_aliases=(ALIAS,),
     )
     found = Cloud.of(snapshot, FABRIC)
-    return dataclasses.replace(found, fittings=nova_devices.fitting_of)
+    return dataclasses.replace(found, fittings=nova_conf.fitting_of)
 
 
 def asked(found: Cloud, vcpus: int, specs: Mapping[str, str], count: int = 1):

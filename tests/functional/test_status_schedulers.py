@@ -18,7 +18,7 @@ from oslo_utils import timeutils
 
 from hpc_sched.core.decision_entry import LoggedScheduler
 from hpc_sched.nova_glue.io import loaded_topology, scheduler_digests
-from hpc_sched.status import scheduler_text, upgrade_check
+from hpc_sched.status import upgrade_check
 from hpc_sched.status.checks import schedulers
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from tests.functional.cloud_kinds import STATUS
@@ -261,7 +261,7 @@ def test_the_services_are_one_query(log):
 
 
 def test_the_texts_of_a_scheduler_are_those_of_its_digests(own, capsys):
-    assert scheduler_text.show() == 0
+    assert schedulers.show() == 0
     output = capsys.readouterr()
     first, *lines = output.out.splitlines()
     assert first == own.text().replace(f" on {own.host}", "")
@@ -274,7 +274,7 @@ def test_two_controllers_that_decide_alike_have_equal_outputs(own, capsys):
     outputs = []
     for host in ("ctl1", "ctl2"):
         CONF.set_override("host", host)
-        assert scheduler_text.show() == 0
+        assert schedulers.show() == 0
         outputs.append(capsys.readouterr())
     CONF.set_override("host", own.host)
     assert outputs[0].out == outputs[1].out
@@ -285,7 +285,7 @@ def test_texts_that_cannot_be_had_are_an_error(capsys):
     before = CONF.hpc_sched.topology_file
     CONF.set_override("topology_file", "/nowhere/t.yaml", "hpc_sched")
     try:
-        assert scheduler_text.show() == 255
+        assert schedulers.show() == 255
     finally:
         CONF.set_override("topology_file", before, "hpc_sched")
     assert "/nowhere/t.yaml" in capsys.readouterr().err

@@ -1,7 +1,6 @@
 """hpc-sched characterise."""
 
 import argparse
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -16,12 +15,14 @@ from hpc_sched.cli.common.argument_types import (
     share,
 )
 from hpc_sched.cli.common.base_command import HPCSchedCommand
+from hpc_sched.cli.common.sources import content_of
 from hpc_sched.core.sharing import characterisation, interference_file
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 
 # Further digits are noise.
 SCORE_DIGITS = 4
 PERFORMANCE_DIGITS = 6
+_LIMITS = exceptions.InterferenceError, table_file.MAX_BYTES
 
 
 class Characterise(HPCSchedCommand):
@@ -115,7 +116,7 @@ def _score_text(args: argparse.Namespace) -> str:
     """Return what is printed for a cache score; warnings go to standard error."""
     misses, seconds = args.misses, args.seconds
     if args.file is not None:
-        content, name = _content(args.file)
+        content, name = content_of(args.file, *_LIMITS)
         counted = perf_output.read(files.decode(content, name, exceptions.InterferenceError), name)
         for warning in counted.warnings:
             output.say(f"warning: {warning}")
@@ -143,7 +144,7 @@ def _score_text(args: argparse.Namespace) -> str:
 
 
 def _measured(path: str) -> InterferenceIndex:
-    content, name = _content(path)
+    content, name = content_of(path, *_LIMITS)
     runs = characterisation.timings_of(content, name)
     try:
         measured = characterisation.index_of(runs)
@@ -203,10 +204,3 @@ def _merge(path: Path, index: InterferenceIndex) -> str:
         f"{path}: wrote {len(before | now)} pairs: {len(now - before)} new, "
         f"{len(now & before)} replaced, {len(before - now)} kept"
     )
-
-
-def _content(path: str) -> tuple[bytes, str]:
-    limits = exceptions.InterferenceError, table_file.MAX_BYTES
-    if path == "-":
-        return files.read_stream(sys.stdin.buffer, "<stdin>", *limits), "<stdin>"
-    return files.read_bytes(path, *limits), path

@@ -64,11 +64,11 @@ read, 2 wrong usage
                 "decision log of hpc_sched, of this version or a newer one"
             )
         different = list(logged_schedulers.differences(seen))
-        shadows = [host for host, one in seen.items() if one.mode == SHADOW]
-        self.below = different or [f"{plurals.text(len(seen), 'scheduler')} seen, no difference."]
-        if shadows:
-            names = ", ".join(shadows)
-            self.below = [*self.below, f"In shadow mode, without effect on VMs: {names}."]
+        shadows = ", ".join(host for host, one in seen.items() if one.mode == SHADOW)
+        self.below = [
+            *(different or [f"{plurals.text(len(seen), 'scheduler')} seen, no difference."]),
+            *([f"In shadow mode, without effect on VMs: {shadows}."] if shadows else []),
+        ]
         self.exit_code = int(bool(different))
         columns = ("Host", "Version", "Options", "Topology", "Interference", "Mode", "Last record")
         return columns, [

@@ -45,6 +45,21 @@ def from_one_to(most: int) -> Callable[[str], int]:
     return _number(number_up_to(most), _whole, lambda number: 1 <= number <= most)
 
 
+def pair(expected: str, *, may_be_empty: bool = False) -> Callable[[str], tuple[str, str]]:
+    """Return the type of a key and a value, with ``=`` between them.
+
+    :param may_be_empty: whether the value may be
+    """
+
+    def typed(text: str) -> tuple[str, str]:
+        key, equals, value = text.partition("=")
+        if not (key and equals and (value or may_be_empty)):
+            raise argparse.ArgumentTypeError(f"expected {expected}, found {text!r}")
+        return key, value
+
+    return typed
+
+
 def argument(name: str, what: str, **settings: Any) -> Argument:
     """Return an argument with a help text; ``settings`` are those of argparse."""
     return operator.methodcaller("add_argument", name, help=what, **settings)

@@ -46,12 +46,11 @@ def flush(stream: TextIO) -> int:
 
 def write_utf8(text: str, stream: TextIO) -> None:
     """Write the content of a file to a stream as UTF-8, whatever the stream's encoding."""
-    binary = getattr(stream, "buffer", None)
-    if binary is None:
+    if (binary := getattr(stream, "buffer", None)) is None:
         stream.write(text)
-        return
-    stream.flush()
-    binary.write(text.encode())
+    else:
+        stream.flush()
+        binary.write(text.encode())
 
 
 def save(text: str, path: str) -> None:
@@ -104,7 +103,7 @@ class StatusLine:
             self._write(f"{text}\n")
             self._shown = time.monotonic()
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Clear the line."""
         if self.in_place:
             self._write(_CLEAR_LINE)

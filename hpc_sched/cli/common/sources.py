@@ -5,12 +5,12 @@ import dataclasses
 import functools
 import os
 import sys
-
-from oslo_config import cfg
+from collections.abc import Iterator
+from contextlib import closing
 
 from hpc_sched import exceptions, files
-from hpc_sched.cli.common import nova_conf, nova_devices, output
-from hpc_sched.cli.common.argument_types import Argument, argument, exclusive, titled
+from hpc_sched.cli.common import nova_conf, output
+from hpc_sched.cli.common.argument_types import Argument, argument, exclusive, pair, titled
 from hpc_sched.configuration import topology_options
 from hpc_sched.snapshot import host_usage
 from hpc_sched.snapshot.cloud import Cloud
@@ -37,17 +37,8 @@ SOURCE = (
 HELP = f"{SOURCE} (default: the topology of nova.conf)"
 HELP_WITH_SNAPSHOT = f"{SOURCE} (default: that of the snapshot, else that of nova.conf)"
 AGGREGATES = "aggregates"
-FOLDER = "lldp"  # the driver that reads a folder
-CLOUD = "cloud="
 # Options of drivers that have an argument: those of how a source is read.
 _OPTIONS = [key for key in driver_options.OPTIONS if key not in (*driver_options.SOURCE, "cloud")]
-
-
-def _level_and_key(text: str) -> tuple[str, str]:
-    level, _, key = text.partition("=")
-    if not level or not key:
-        raise argparse.ArgumentTypeError(f"expected LEVEL=KEY, found {text!r}")
-    return level, key
 
 
 # Where the state of a cloud comes from.
@@ -101,7 +92,7 @@ _READING: tuple[Argument, ...] = (
             f"{what}; once for each level, lowest first (default: topology_{name}_key, likewise)",
             metavar="LEVEL=KEY",
             action="append",
-            type=_level_and_key,
+            type=pair("LEVEL=KEY"),
         )
         for name, what in (
             ("aggregate", "metadata of host aggregates that names the switches of a level"),
@@ -125,8 +116,7 @@ def fabric_of(args: argparse.Namespace, source: str | None, snapshot: Snapshot |
     if source is not None or snapshot is None or snapshot.topology is None:
         return topology_of(args, source, snapshot)
     name = f"{args.snapshot or 'snapshot'}: topology"
-    parsed: Topology = YamlFileDriver(path=name).parse(Text(snapshot.topology.encode(), name))
-    return parsed
+    return YamlFileDriver(path=name).parse(Text(snapshot.topology.encode(), name))
 
 
 def topology_of(
@@ -161,15 +151,11 @@ def topology_of(
         return aggregate_tree.topology_of(
             snapshot_file.read(path).aggregates, given.get("aggregate_key")
         )
-    if named and path.startswith(CLOUD):
-        return topology_driver.load(named, cloud=path.removeprefix(CLOUD), **given)
-    if os.path.isdir(path):
-        return topology_driver.load(named or FOLDER, path=path, **given)
-    limits = exceptions.TopologyError, MAX_BYTES
-    if path == "-":
-        shown, content = STDIN, files.read_stream(sys.stdin.buffer, STDIN, *limits)
-    else:
-        shown, content = path, files.read_bytes(path, *limits)
+    if named and path.startswith("cloud="):
+        return topology_driver.load(named, cloud=path.removeprefix("cloud="), **given)
+    if os.path.isdir(path):  # which lldp reads
+        return topology_driver.load(named or "lldp", path=path, **given)
+    content, shown = content_of(path, exceptions.TopologyError, MAX_BYTES)
     content = decompressed(content, shown, MAX_BYTES)
     driver = topology_driver.driver(
         named or topology_driver.driver_of(content, shown), path=path, **given
@@ -177,6 +163,13 @@ def topology_of(
     if not isinstance(driver, TextDriver):
         return driver.load()
     return driver.parse(driver.described(content, shown))
+
+
+def content_of(path: str, error: files.Error, most: int) -> tuple[bytes, str]:
+    """Return the content of a file, or of standard input for ``-``, and its name in errors."""
+    if path == "-":
+        return files.read_stream(sys.stdin.buffer, STDIN, error, most), STDIN
+    return files.read_bytes(path, error, most), path
 
 
 def is_standard_input(source: str | None) -> bool:
@@ -211,58 +204,34 @@ def snapshot_of(args: argparse.Namespace) -> Snapshot:
     if args.snapshot is not None:
         found = snapshot_file.read(args.snapshot)
     else:
-        line = output.StatusLine(sys.stderr, _QUIET_SECONDS)
-        try:
+        with closing(output.StatusLine(sys.stderr, _QUIET_SECONDS)) as line:
             found = live.take(args.cloud, lambda text: line.show(f"reading {text}"))
-        finally:
-            line.end()
     output.note(*found.notes)
     return found
 
 
-def _configured(args: argparse.Namespace, *, with_devices: bool) -> Snapshot:
-    """Return the state of the cloud with what nova.conf says, if there is one or it is named."""
-    snapshot = snapshot_of(args)
-    counts = args.snapshot is None or nova_conf.is_named(args)
-    options = nova_conf.read_if_any(args) if counts else None
-    if options is None:
-        return snapshot
-    if with_devices:
-        return with_configuration(args, snapshot, options)
-    return nova_conf.with_options(snapshot, options)
-
-
 def cloud_of(args: argparse.Namespace) -> Cloud:
     """Return the cloud with topology and options or raise HPCSchedError; report unknown hosts."""
-    snapshot = _configured(args, with_devices=True)
+    snapshot = nova_conf.configured(args, snapshot_of(args), has_devices=True)
     found = Cloud.of(snapshot, fabric_of(args, args.topology, snapshot))
-    if found.unknown:
-        output.note(unknown_hosts(found))
-    return dataclasses.replace(found, fittings=nova_devices.fitting_of)
+    output.note(*unknown_hosts(found))
+    return dataclasses.replace(found, fittings=nova_conf.fitting_of)
 
 
 def cloud_without_fabric(args: argparse.Namespace) -> Cloud:
     """Return the cloud with options, all its hosts under one switch; or raise HPCSchedError."""
-    snapshot = _configured(args, with_devices=False)
-    hosts = sorted({node.nodename for node in snapshot.hypervisors})
-    if not hosts:
+    snapshot = nova_conf.configured(args, snapshot_of(args), has_devices=False)
+    if not (hosts := sorted({node.nodename for node in snapshot.hypervisors})):
         raise exceptions.SnapshotError(f"{args.snapshot or 'the cloud'}: there is no hypervisor")
     return Cloud.of(snapshot, Topology.from_tree({"cloud": hosts}))
 
 
-def with_configuration(
-    args: argparse.Namespace, snapshot: Snapshot, options: cfg.ConfigOpts
-) -> Snapshot:
-    """Return a snapshot with what nova.conf says, and for a cloud the devices in its databases."""
-    found = nova_conf.with_options(snapshot, options)
-    return found if args.snapshot is not None else nova_devices.with_devices(found, options)
-
-
-def unknown_hosts(cloud: Cloud) -> str:
-    """Return a sentence about the hosts that the topology does not name."""
-    number = plurals.text(len(cloud.unknown), "host")
-    shown = hostlist.first(cloud.unknown, _MAX_LISTED)
-    return f"{number} ({shown}) not in the topology, each a leaf of its own"
+def unknown_hosts(cloud: Cloud) -> Iterator[str]:
+    """Yield a sentence about the hosts that the topology does not name, if there are any."""
+    if cloud.unknown:
+        number = plurals.text(len(cloud.unknown), "host")
+        shown = hostlist.first(cloud.unknown, _MAX_LISTED)
+        yield f"{number} ({shown}) not in the topology, each a leaf of its own"
 
 
 def topology_of_source(args: argparse.Namespace) -> tuple[Topology, host_usage.FabricUsage | None]:

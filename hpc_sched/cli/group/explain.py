@@ -172,8 +172,7 @@ class _Search:
     ) -> Sequence[Record]:
         if self._path is not None:
             found = logged_decisions.found_in(self._path, uuids, wanted, last=self._args.last)
-            if note := found.note(self._path):
-                output.note(note)
+            output.note(*found.notes(self._path))
             return found.records
         assert self._snapshot is not None
         return logged_decisions.first_wanted(self._snapshot.decisions, wanted)

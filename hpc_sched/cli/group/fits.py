@@ -13,6 +13,7 @@ from hpc_sched.cli.common.argument_types import (
     flag,
     from_one_to,
     number,
+    pair,
     parsed_by,
     repeated,
 )
@@ -33,13 +34,6 @@ DOES_NOT_FIT = 3
 # Constraints with a number that an operator may vary; --level is hpc:require.
 COUNTED = tuple(one for one in CONSTRAINTS if one.fits_help)
 SERVER_GROUP_POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
-
-
-def _property(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not (key and equals):
-        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, found {text!r}")
-    return key, value
 
 
 def _add_additions(parser: argparse._ActionsContainer) -> None:
@@ -98,7 +92,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         repeated(
             "--property",
             "extra spec, over the flavor's own; may be given several times",
-            type=_property,
+            type=pair("KEY=VALUE", may_be_empty=True),
             metavar="KEY=VALUE",
         ),
         flag("--volume", "the VMs boot from volumes: no root disk"),
@@ -194,11 +188,12 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQue
         raise exceptions.SnapshotError(
             f"there is no level {args.level!r}: expected one of {', '.join(levels)}"
         )
-    constraints = {Require.spec.name: args.level}
-    constraints |= {one.spec.name: getattr(args, one.name) for one in COUNTED}
-    policy, most = args.policy, args.max_per_host
-    if group is not None:
-        policy, most = group.policy, group.max_per_host
+    constraints = {
+        Require.spec.name: args.level,
+        **{one.spec.name: getattr(args, one.name) for one in COUNTED},
+    }
+    policy = args.policy if group is None else group.policy
+    most = args.max_per_host if group is None else group.max_per_host
     return request_builder.GroupQuery(
         flavor=msgspec.structs.replace(
             flavor, extra_specs={**flavor.extra_specs, **dict(args.property)}

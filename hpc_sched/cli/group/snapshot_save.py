@@ -64,7 +64,7 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
         count = parsed_args.decisions
         options = nova_conf.read_if_any(parsed_args)
         if options is not None:
-            found = sources.with_configuration(parsed_args, found, options)
+            found = nova_conf.with_configuration(parsed_args, found, options)
             found = replace(found, decisions=_decisions(options, count))
         else:
             # The records of the snapshot that is the source.
@@ -103,8 +103,7 @@ def _decisions(options: cfg.ConfigOpts, count: int) -> tuple[live.Json, ...]:
     except exceptions.SnapshotError as error:
         output.note(f"saved without decisions: {error}")
         return ()
-    if note := found.note(path):
-        output.note(note)
+    output.note(*found.notes(path))
     return found.records
 
 

@@ -123,7 +123,7 @@ cannot be read or written, 2 wrong usage
         )
         for _ in totals.add_all(reader.pairs(lines)):
             pass
-        progress.end()
+        progress.close()
         notes = list(_notes(reader, totals.all))
         requests = int(totals.all.sums["requests"])
         if not requests:

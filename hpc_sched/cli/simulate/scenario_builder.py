@@ -1,7 +1,7 @@
 """The scenario and the runs that the arguments of hpc-sched simulate describe."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
@@ -84,24 +84,22 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     runs, run_notes = _runs(scenario, names, range(args.seed, args.seed + args.seeds))
     runtimes = "as the trace has them" if model is None else _description(model, cluster)
     generated = _generated(args)
-    about = [
-        *run_settings.about(
-            *(scenario, runs, generated, description, fabric),
-            *(queue.text(queue_options), runtimes),
-        ),
-        *sharing.about,
-    ]
-    if scenario.homogeneous != "false" and ranking != UNRANKED:
-        about.append(("Processor types", _ranking_text(ranking)))
-    price_notes: Iterable[str] = ()
-    if args.price is not None:
-        about.append(("Prices of a core-hour", str(args.price)))
-        price_notes = args.price.notes(name for name, _ in args.classes.shares)
+    ranked = scenario.homogeneous != "false" and ranking != UNRANKED
+    classes = (name for name, _ in args.classes.shares)
+    price_notes = () if args.price is None else args.price.notes(classes)
     return RequestedRuns(
         scenario=scenario,
         runs=runs,
         jobs=jobs,
-        about=tuple(about),
+        about=(
+            *run_settings.about(
+                *(scenario, runs, generated, description, fabric),
+                *(queue.text(queue_options), runtimes),
+            ),
+            *sharing.about,
+            *([("Processor types", _ranking_text(ranking))] if ranked else []),
+            *([] if args.price is None else [("Prices of a core-hour", str(args.price))]),
+        ),
         settings=run_settings.settings_of(args, scenario, runs, generated),
         notes=(*notes, *more, *model_notes, *sharing.notes, *price_notes, *run_notes),
     )
@@ -117,11 +115,9 @@ def _runs(
     )
     if len(seeds) < 2 or len(drawing) == len(names):
         return runs, ()
-    note = f"nothing is drawn: one run stands for all {len(seeds)} seeds"
-    if drawing:
-        only = f"only {', '.join(drawing)} draws"
-        note = f"{only}: one run stands for all {len(seeds)} seeds of the others"
-    return runs, (note,)
+    what = f"only {', '.join(drawing)} draws" if drawing else "nothing is drawn"
+    whose = " of the others" if drawing else ""
+    return runs, (f"{what}: one run stands for all {len(seeds)} seeds{whose}",)
 
 
 def _cluster(
@@ -135,8 +131,7 @@ def _cluster(
             )
         found = Cloud.of(snapshot, sources.fabric_of(args, args.topology, snapshot))
         cluster, notes = snapshot_cluster.cluster_of(found)
-        if found.unknown:
-            notes = (*notes, sources.unknown_hosts(found))
+        notes = (*notes, *sources.unknown_hosts(found))
         return cluster, f"{_size(cluster)}, as on {snapshot.taken}", notes
     generated = _generated(args)
     topology = generated.topology() if generated else sources.topology_of(args, args.topology)
@@ -244,10 +239,11 @@ def _ranking_text(ranking: ProcessorRanking) -> str:
 
 def _description(model: runtime_model.RuntimeModel, cluster: Cluster) -> str:
     names = (runtime_model.HOST, *cluster.topology.levels)
-    parts = [f"{name} x {factor:g}" for name, factor in zip(names, model.hop_factors, strict=False)]
-    parts += [f"{name} at speed {speed:g}" for name, speed in sorted(model.speeds.items())]
-    if model.interference != 1:
-        parts.append(f"x {model.interference:g} per cache score of neighbours")
-    if model.index.performance:
-        parts.append("by the interference index")
-    return ", ".join(parts)
+    per_score = f"x {model.interference:g} per cache score of neighbours"
+    parts = (
+        *(f"{name} x {factor:g}" for name, factor in zip(names, model.hop_factors, strict=False)),
+        *(f"{name} at speed {speed:g}" for name, speed in sorted(model.speeds.items())),
+        per_score if model.interference != 1 else "",
+        "by the interference index" if model.index.performance else "",
+    )
+    return ", ".join(filter(None, parts))

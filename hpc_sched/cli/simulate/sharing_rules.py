@@ -37,27 +37,25 @@ class SharingRules:
             value = getattr(args, argument)
             return float(nova_options.option(known, option) if value is None else value)
 
-        classes = args.mdobp_classes
+        classes, path = args.mdobp_classes, args.interference_file
         if classes is None:
             classes = nova_options.defaults(known).mdobp_classes
-        index, source = nova_options.index(known), "that of the snapshot"
-        if args.interference_file is not None:
-            index = interference_file.read_index(args.interference_file)
-            source = args.interference_file
+        index = nova_options.index(known) if path is None else interference_file.read_index(path)
         tolerance = stated("interference_tolerance", "interference_tolerance")
-        about = []
-        if index.performance:
-            number = plurals.text(len(index.applications), "application")
-            text = f"{source}, {number}; changes below {tolerance:g} place no job"
-            about.append(("Interference index", text))
-        if classes != frozenset(mdobp_classes.DEFAULT):
-            about.append(("Classes placed by MDOBP", ", ".join(sorted(classes)) or "none at all"))
+        source = "that of the snapshot" if path is None else path
+        number = plurals.text(len(index.applications), "application")
+        about = {
+            "Interference index": index.performance
+            and f"{source}, {number}; changes below {tolerance:g} place no job",
+            "Classes placed by MDOBP": classes != frozenset(mdobp_classes.DEFAULT)
+            and (", ".join(sorted(classes)) or "none at all"),
+        }
         return cls(
             limits=Limits(stated("alpha", ALPHA), stated("beta", BETA)),
             mdobp_classes=classes,
             index=index,
             interference=InterferenceRules.of(index, tolerance) if index.performance else NO_RULES,
-            about=tuple(about),
+            about=tuple((heading, text) for heading, text in about.items() if text),
             notes=_notes(args.applications, index),
         )
 

@@ -59,14 +59,12 @@ exit codes: 0 no problems (with --strict: nor remarks), 1 some were found, 2 wro
         counted = {PROBLEM, INCOMPLETE} | ({REMARK} if args.strict else set())
         rows = []
         for source in args.sources or [None]:
-            name = source or "nova.conf"
             found = list(_findings(args, source))
-            failed = sum(kind in counted for kind, _ in found)
-            if failed:
+            if failed := sum(kind in counted for kind, _ in found):
                 # A problem ends the reading: there are no counts to report.
                 found = [(kind, text) for kind, text in found if kind != OK]
                 found.append((FAILED, plurals.text(failed, "problem")))
-            rows += [(name, kind, text) for kind, text in found]
+            rows += [(source or "nova.conf", kind, text) for kind, text in found]
         self.lines = [_line(row, len(args.sources) > 1) for row in rows]
         self.exit_code = int(any(kind == FAILED for _, kind, _ in rows))
         return ("Source", "Kind", "Text"), rows
@@ -79,29 +77,22 @@ def _findings(args: argparse.Namespace, source: str | None) -> Iterator[tuple[st
         for problem in getattr(error, "problems", ()) or (str(error),):
             yield PROBLEM, problem
         return
-    for text in topology.incomplete:
-        yield INCOMPLETE, text
-    for remark in topology.remarks:
-        yield REMARK, remark
-    for _, sentence in lint.of(topology):
-        yield REMARK, sentence
+    yield from ((INCOMPLETE, text) for text in topology.incomplete)
+    yield from ((REMARK, text) for text in topology.remarks)
+    yield from ((REMARK, text) for _, text in lint.of(topology))
     for switch in topology.switches:
-        if switch.members:
-            what = f"{topology.levels[switch.level - 1]} {switch.name} stands for"
-            if not args.members:
-                yield MERGED, f"{what} {len(switch.members)} switches"
-                continue
-            for start in range(0, len(switch.members), _IN_A_LINE):
-                names = switch.members[start : start + _IN_A_LINE]
-                yield MERGED, f"{what} {hostlist.fold(names)}"
+        names, what = switch.members, f"{topology.levels[switch.level - 1]} {switch.name}"
+        parts = [names[start : start + _IN_A_LINE] for start in range(0, len(names), _IN_A_LINE)]
+        number = [f"{len(names)} switches"] if names else []
+        for text in map(hostlist.fold, parts) if args.members else number:
+            yield MERGED, f"{what} stands for {text}"
     yield OK, summary(topology)
 
 
 def summary(topology: Topology) -> str:
     """Return counts of a topology, and its oversubscription if links are known."""
     text = topology.summary()
-    usual = lint.oversubscription(topology)
-    if not usual:
+    if not (usual := lint.oversubscription(topology)):
         return text
     ratios = ", ".join(f"{level} {lint.ratio_text(ratio)}" for level, ratio in usual.items())
     return f"{text}; oversubscription: {ratios}"

@@ -74,16 +74,16 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
         shown = switch_tree.switches_of(topology, tops, args.depth, level)
         for text in topology.incomplete:
             output.say(f"incomplete: {text}")
-        if topology.remarks:
-            output.say(
-                f"{plurals.text(len(topology.remarks), 'remark')} on this topology: see hpc-sched "
-                "topology validate"
-            )
-        if uses and uses.unnamed:
-            output.say(
-                f"{plurals.text(len(uses.unnamed), 'hypervisor')} not in this topology: see "
-                "hpc-sched topology check"
-            )
+        for names, what, command in (
+            (topology.remarks, "remark", "on this topology: see hpc-sched topology validate"),
+            (
+                uses.unnamed if uses else (),
+                "hypervisor",
+                "not in this topology: see hpc-sched topology check",
+            ),
+        ):
+            if names:
+                output.say(f"{plurals.text(len(names), what)} {command}")
         branches = switch_tree.UNICODE
         try:
             "".join(branches).encode(self.app.stdout.encoding or "utf-8")
@@ -103,13 +103,11 @@ def _switches(topology: Topology, name: str) -> tuple[str, ...]:
 
 
 def _level(topology: Topology, name: str | None) -> int:
-    if name is None:
-        return 1
-    if name not in topology.levels:
+    if name is not None and name not in topology.levels:
         raise exceptions.TopologyError(
             f"--level {name}: expected one of {', '.join(topology.levels)}"
         )
-    return topology.levels.index(name) + 1
+    return 1 if name is None else topology.levels.index(name) + 1
 
 
 class TopologyConvert(HPCSchedCommand):

@@ -111,23 +111,18 @@ def _last(lines: Iterable[bytes], most: int | None) -> deque[bytes]:
 
 def _files(path: str, *, with_compressed: bool = True) -> list[str]:
     """Return a log and its rotated files, newest first."""
-    with _named_errors(path):
-        rotated = _rotated(path)
-    if not with_compressed:
-        rotated = [name for name in rotated if not _is_compressed(name)]
-    # Between rotation and the next decision only older files exist.
-    return [path, *rotated] if os.path.exists(path) or not rotated else rotated
-
-
-def _rotated(path: str) -> list[str]:
     folder, name = os.path.split(path)
     older = re.compile(re.escape(name) + r"(?:\.([0-9]{1,9})|-([0-9]{8,14}))(?:\.gz)?")
-    found = sorted(
-        (int(match[1]) if match[1] else -int(match[2]), match[0])
-        for match in map(older.fullmatch, os.listdir(folder or "."))
-        if match is not None
-    )
-    return [os.path.join(folder, entry) for _, entry in found]
+    with _named_errors(path):
+        matches = filter(None, map(older.fullmatch, os.listdir(folder or ".")))
+    found = sorted((int(m[1]) if m[1] else -int(m[2]), m[0]) for m in matches)
+    rotated = [
+        os.path.join(folder, entry)
+        for _, entry in found
+        if with_compressed or not _is_compressed(entry)
+    ]
+    # Between rotation and the next decision only older files exist.
+    return [path, *rotated] if os.path.exists(path) or not rotated else rotated
 
 
 def _backward(stream: BinaryIO) -> Iterator[bytes]:

@@ -44,15 +44,14 @@ class LogRecords:
             is_cut = True
         return cls(tuple(reversed(found)), is_cut)
 
-    def note(self, path: files.Path) -> str | None:
-        """Return a sentence about the records that are left out, or None."""
-        if not self.is_cut:
-            return None
-        oldest = f"before {entry_of(self.records[0]).time} " if self.records else ""
-        return (
-            f"{os.fspath(path)}: records {oldest}are left out: with them there are more than "
-            f"{MAX_VALUES} JSON values"
-        )
+    def notes(self, path: files.Path) -> Iterator[str]:
+        """Yield a sentence about the records that are left out, if there are any."""
+        if self.is_cut:
+            oldest = f"before {entry_of(self.records[0]).time} " if self.records else ""
+            yield (
+                f"{os.fspath(path)}: records {oldest}are left out: with them there are more than "
+                f"{MAX_VALUES} JSON values"
+            )
 
 
 class _LimitError(exceptions.SnapshotError):

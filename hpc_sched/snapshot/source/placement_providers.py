@@ -12,6 +12,7 @@ from typing import Any
 
 from hpc_sched.core.room.provider_tree import SHARES, Provider, ProviderInventory
 from hpc_sched.snapshot.source.connection import Api
+from hpc_sched.topology.grouping import by_key
 
 Progress = Callable[[str], None]
 Json = Mapping[str, Any]
@@ -41,14 +42,11 @@ def read(api: Api, hosts: Mapping[str, Mapping[str, int]], progress: Progress) -
     :param hosts: uuid to the total of a resource class, which one VM gets at most
     """
     progress("resource providers")
-    parents: dict[str, str | None] = {}
-    below: dict[str, list[str]] = {}  # NUMA nodes and physical GPUs are below the compute node
-    for found in api.get("/resource_providers")["resource_providers"]:
-        uuid = str(found["uuid"])
-        parents[uuid] = found.get("parent_provider_uuid")
-        root = found.get("root_provider_uuid") or uuid
-        if root in hosts:
-            below.setdefault(root, []).append(uuid)
+    every = {str(one["uuid"]): one for one in api.get("/resource_providers")["resource_providers"]}
+    parents = {uuid: one.get("parent_provider_uuid") for uuid, one in every.items()}
+    # NUMA nodes and physical GPUs are below the compute node.
+    roots = ((one.get("root_provider_uuid") or uuid, uuid) for uuid, one in every.items())
+    below = by_key((root, uuid) for root, uuid in roots if root in hosts)
     shared, members = _sharing(api, parents)
     known = _with_room(api, below, progress)
     units = _units(api, known.values())
@@ -64,7 +62,7 @@ def read(api: Api, hosts: Mapping[str, Mapping[str, int]], progress: Progress) -
     return Providers(
         {
             root: tuple(
-                replace(providers[uuid], aggregates=tuple(sorted(members.get(uuid, ()))))
+                replace(providers[uuid], aggregates=tuple(sorted({*members.get(uuid, ())})))
                 for uuid in sorted(uuids, key=lambda uuid: (uuid != root, uuid))
                 if uuid in providers
             )
@@ -76,18 +74,19 @@ def read(api: Api, hosts: Mapping[str, Mapping[str, int]], progress: Progress) -
 
 def _sharing(
     api: Api, parents: Mapping[str, str | None]
-) -> tuple[tuple[Provider, ...], dict[str, set[str]]]:
+) -> tuple[tuple[Provider, ...], dict[str, list[str]]]:
     """Return the sharing providers, and the aggregates that they have of every provider."""
     shared = []
-    members: dict[str, set[str]] = {}
     for found in api.get("/resource_providers", required=SHARES)["resource_providers"]:
         uuid = str(found["uuid"])
         aggregates = api.get(f"/resource_providers/{uuid}/aggregates")["aggregates"]
         provider = _provider(api, uuid, parents.get(uuid))
         shared.append(replace(provider, aggregates=tuple(sorted(map(str, aggregates)))))
-    for aggregate in sorted({one for provider in shared for one in provider.aggregates}):
-        for found in api.get("/resource_providers", member_of=aggregate)["resource_providers"]:
-            members.setdefault(str(found["uuid"]), set()).add(aggregate)
+    members = by_key(
+        (str(found["uuid"]), aggregate)
+        for aggregate in sorted({one for provider in shared for one in provider.aggregates})
+        for found in api.get("/resource_providers", member_of=aggregate)["resource_providers"]
+    )
     return tuple(sorted(shared, key=lambda provider: provider.uuid)), members
 
 

@@ -21,6 +21,7 @@ from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.status.finding import Findings, Verdict, failure, first_listed, listed, warning
 from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
 from hpc_sched.topology import plurals
+from hpc_sched.topology.grouping import by_key
 
 OPTION = "default_app_class"
 # They refuse a wrong class, name or score too.
@@ -31,12 +32,13 @@ _POLICIES = ("anti-affinity", "soft-anti-affinity", "soft-affinity", "affinity")
 
 def check_flavors(cloud: InspectedCloud) -> Verdict:
     """Return extra specs of flavors that are wrong, or that no enabled filter or weigher reads."""
-    specs_of: dict[str, dict[str, str]] = {}
-    flavors: dict[str, list[str]] = {}
-    for key, value, name in sorted(cloud.from_database("flavors", read_flavors)):
-        specs_of.setdefault(name, {})[key] = value
-        shown = f"{key}={value.strip().lower()}" if key == APP_CLASS else key
-        flavors.setdefault(shown, []).append(name)
+    rows = sorted(cloud.from_database("flavors", read_flavors))
+    by_name = by_key((name, (key, value)) for key, value, name in rows)
+    specs_of = {name: dict(specs) for name, specs in by_name.items()}
+    flavors = by_key(
+        (f"{key}={value.strip().lower()}" if key == APP_CLASS else key, name)
+        for key, value, name in rows
+    )
     yield from _invalid(cloud, specs_of)
     yield from (
         warning(

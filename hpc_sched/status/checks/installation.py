@@ -38,16 +38,14 @@ def check_versions(_cloud: InspectedCloud, distribution: str = "hpc-sched") -> V
             yield failure(f"{name} is not installed: pip install '{name}{specifier}'.")
             continue
         shown.append(f"{name} {version}")
-        if specifier.contains(version, prereleases=True):
-            continue
-        if name == "nova":
+        if not specifier.contains(version, prereleases=True):
             yield failure(
                 f"Nova {version} is not supported: this release of hpc-sched is tested with "
                 f"{specifier}. Nova promises nothing to out-of-tree filters; look "
                 "for a release of hpc-sched that supports it before you upgrade."
+                if name == "nova"
+                else f"{name} {version} is not supported: pip install '{name}{specifier}'."
             )
-        else:
-            yield failure(f"{name} {version} is not supported: pip install '{name}{specifier}'.")
     return ", ".join(sorted(shown, key=str.lower)) + "."
 
 

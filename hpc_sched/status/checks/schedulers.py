@@ -1,17 +1,24 @@
-"""Check: all nova-schedulers of the cloud decide by the same options and topology."""
+"""Check: all nova-schedulers of the cloud decide by the same options and topology.
 
+With what ``hpc-sched-status scheduler show`` prints: digests, and the texts that they are of.
+"""
+
+import sys
 from collections.abc import Sequence
 
 from oslo_config import cfg
 from oslo_upgradecheck.upgradecheck import Result
 
-from hpc_sched import conf, exceptions
+import hpc_sched
+from hpc_sched import conf, digests, exceptions, masking
 from hpc_sched.core.decision_entry import LoggedScheduler
+from hpc_sched.core.sharing.interference_file import read_index
+from hpc_sched.nova_glue import configured_plugins
+from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.snapshot.log import logged_decisions, logged_schedulers
-from hpc_sched.status import scheduler_text
 from hpc_sched.status.finding import Findings, failure, good, warning
 from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
-from hpc_sched.topology import plurals
+from hpc_sched.topology import canonical_text, plurals
 
 # The end of the decision log that is read: thousands of records.
 MAX_BYTES = 16 << 20
@@ -36,7 +43,7 @@ def check(cloud: InspectedCloud) -> Findings:
         yield failure(str(error))
     here: dict[str, LoggedScheduler] = {}
     try:
-        here[HERE], _ = scheduler_text.described(cloud)
+        here[HERE], _ = described(cloud)
     except (exceptions.HPCSchedError, cfg.Error) as error:
         yield warning(f"No scheduler is compared with this nova.conf: {error}.")
     path = CONF.hpc_sched.decision_log
@@ -51,12 +58,12 @@ def check(cloud: InspectedCloud) -> Findings:
 
 def _unseen(up: Sequence[str], here: dict[str, LoggedScheduler]) -> Result:
     """Return what is known without a decision log."""
-    digests = "".join(f" Here: {one.text()}." for one in here.values())
+    texts = "".join(f" Here: {one.text()}." for one in here.values())
     if len(up) < 2:
-        return good(f"{_count(up)}.{digests}")
+        return good(f"{_count(up)}.{texts}")
     return warning(
         f"{_count(up)}, and without decision_log it is not seen whether they have the same options "
-        f"and topology.{digests} Set decision_log on each. {_COMPARE}."
+        f"and topology.{texts} Set decision_log on each. {_COMPARE}."
     )
 
 
@@ -121,3 +128,44 @@ def _seen(path: str) -> dict[str, logged_schedulers.SeenScheduler]:
         if isinstance(error.__cause__, FileNotFoundError):
             return {}
         raise
+
+
+def described(cloud: InspectedCloud) -> tuple[LoggedScheduler, tuple[str, ...]]:
+    """Return the scheduler that this nova.conf and its files describe, as it would start now.
+
+    With it the lines of the canonical texts of all digests.
+
+    :raises exceptions.TopologyError: if the topology is missing or wrong
+    :raises exceptions.InterferenceError: if the interference index is
+    """
+    options = scheduler_digests.option_lines()
+    topology = canonical_text.lines_of(cloud.topology())
+    path = CONF.hpc_sched.interference_file
+    has_index = path and configured_plugins.enabled().reads_interference
+    index = read_index(path).lines() if has_index else None
+    scheduler = LoggedScheduler(
+        host=CONF.host,
+        version=hpc_sched.__version__,
+        options=digests.of(options),
+        topology=digests.of(topology),
+        interference=None if index is None else digests.of(index),
+    )
+    return scheduler, (*options, *(index or ()), *topology)
+
+
+def show() -> int:
+    """Print digests and texts, for a comparison with those of another host; return the exit code.
+
+    The host is on standard error: the outputs of equal schedulers are equal.
+
+    255 if topology, interference index or an option cannot be read.
+    """
+    try:
+        scheduler, lines = described(InspectedCloud())
+    except (exceptions.HPCSchedError, cfg.Error) as error:
+        print(masking.masked(str(error)), file=sys.stderr)
+        return 255
+    print(f"nova-scheduler on {scheduler.host}", file=sys.stderr)
+    print(f"hpc_sched {scheduler.version}: {scheduler.digests}")
+    print("\n".join(lines))
+    return 0

@@ -13,10 +13,10 @@ from hpc_sched.core.sharing.violations import DEDICATION, violations
 from hpc_sched.enabled_plugins import INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.read.instances import host_instances, instance_applications
-from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 from hpc_sched.status.finding import Findings, failure, first_listed, good, listed, warning
 from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
 from hpc_sched.topology import plurals
+from hpc_sched.topology.grouping import by_key
 
 _REMEDY = (
     "Migrate them, or the others. It may come from force_hosts, a scheduler without the filters, "
@@ -36,21 +36,22 @@ def check(cloud: InspectedCloud) -> Findings:
         return frozenset() if name is None else bad_company().get(name, frozenset())
 
     default = Limits(CONF.hpc_sched[ALPHA], CONF.hpc_sched[BETA])
-    broken: dict[str, list[str]] = {}
-    unknown = 0
-    for (host, node), there in sorted(found.at.items(), key=lambda item: str(item[0])):
-        vms = {vm.uuid: vm.application for vm in there if vm.application is not None}
-        unknown += len(there) - len(vms)
-        limits, _ = limits_in(metadata.get(host, ()), default)
-        try:
-            rules = violations(vms, limits, apart, by_limits=by_limits)
-        except exceptions.InterferenceError as error:
-            yield failure(f"interference_file: {error}")
-            return
-        for one in rules:
-            broken.setdefault(one.rule, []).append(
-                f"{node or host}: {one.text} ({', '.join(first_listed(one.vms))})"
+    at = {
+        place: {vm.uuid: vm.application for vm in there if vm.application is not None}
+        for place, there in sorted(found.at.items(), key=lambda item: str(item[0]))
+    }
+    unknown = sum(map(len, found.at.values())) - sum(map(len, at.values()))
+    try:
+        broken = by_key(
+            (one.rule, f"{node or host}: {one.text} ({', '.join(first_listed(one.vms))})")
+            for (host, node), vms in at.items()
+            for one in violations(
+                vms, limits_in(metadata.get(host, ()), default)[0], apart, by_limits=by_limits
             )
+        )
+    except exceptions.InterferenceError as error:
+        yield failure(f"interference_file: {error}")
+        return
     yield from map(warning, first_listed(found.problems))
     if unknown:
         yield warning(f"The application of {plurals.text(unknown, 'VM')} could not be read.")
@@ -73,19 +74,17 @@ def read_instances(context: nova_context.RequestContext) -> host_instances.HostI
     """
     found = host_instances.read(context, (), ())
     instances, problems = instance_applications.read(context, found.instances)
-    at: dict[tuple[str, str | None], list[PlacedInstance]] = {}
-    for vm in instances:
-        at.setdefault((vm.host, vm.nodename), []).append(vm)
+    at = by_key(((vm.host, vm.nodename), vm) for vm in instances)
     return host_instances.HostInstances(at, problems=(*found.problems, *problems))
 
 
 def read_metadata(context: nova_context.RequestContext) -> dict[str, list[dict[str, str]]]:
     """Return the metadata of each service host's aggregates. Nova's own list of aggregates."""
-    found: dict[str, list[dict[str, str]]] = {}
-    for aggregate in objects.AggregateList.get_all(context):
-        for host in aggregate.hosts:
-            found.setdefault(host, []).append(aggregate.metadata)
-    return found
+    return by_key(
+        (host, aggregate.metadata)
+        for aggregate in objects.AggregateList.get_all(context)
+        for host in aggregate.hosts
+    )
 
 
 def _bad_company() -> Mapping[str, frozenset[str]]:
