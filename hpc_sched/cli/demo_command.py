@@ -134,15 +134,14 @@ def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
         lines.append(
             f"{'grown' if step_number else 'placed'} to {max(step['count'] for step in steps)} VMs"
         )
-        for title, text in (
-            ("Hop-Byte cost", lambda step: terminal_text.hop_bytes(step["hop_bytes"])),
-            ("least possible", lambda step: terminal_text.hop_bytes(step["least"])),
-            ("leaves used", lambda step: str(len(set(map(topology.leaf_of, step["hosts"]))))),
-            ("time", lambda step: f"{step['seconds']} s"),
-        ):
-            lines.append(row(f"  {title}", map(text, steps)))
-        if any(step["failed"] for step in steps):
-            lines.append(row("  in error", [str(step["failed"]) for step in steps]))
+        shown = {
+            "Hop-Byte cost": [terminal_text.hop_bytes(step["hop_bytes"]) for step in steps],
+            "least possible": [terminal_text.hop_bytes(step["least"]) for step in steps],
+            "leaves used": [str(len({*map(topology.leaf_of, step["hosts"])})) for step in steps],
+            "time": [f"{step['seconds']} s" for step in steps],
+            "in error": [str(step["failed"]) for step in steps if any(s["failed"] for s in steps)],
+        }
+        lines += [row(f"  {title}", texts) for title, texts in shown.items() if texts]
     return "\n".join(line.rstrip() for line in lines)
 
 

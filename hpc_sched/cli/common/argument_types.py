@@ -16,9 +16,14 @@ _Value = TypeVar("_Value")
 Argument = Callable[[argparse._ActionsContainer], object]  # adds itself to a parser or group
 
 
-def _number(
+def checked(
     expected: str, read: Callable[[str], _Value | None], is_valid: Callable[[_Value], bool]
 ) -> Callable[[str], _Value]:
+    """Return a type whose usage error says what was expected.
+
+    :param read: returns the value of a text, None for an error
+    """
+
     def typed(text: str) -> _Value:
         found = read(text)
         if found is None or not is_valid(found):
@@ -28,36 +33,31 @@ def _number(
     return typed
 
 
+def _key_and_value(text: str) -> tuple[str, str] | None:
+    """Return what is before and behind the first ``=``, None without one."""
+    key, equals, value = text.partition("=")
+    return (key, value) if equals else None
+
+
 def _whole(text: str) -> int | None:
     is_whole = text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
     return int(text) if is_whole else None
 
 
-above_zero = _number("a number > 0", decimals.number_in, lambda number: number > 0)
-at_least_zero = _number("a number >= 0", decimals.number_in, lambda number: number >= 0)
-share = _number("a number from 0 to 1", decimals.number_in, lambda number: 0 <= number <= 1)
-ZERO_OR_MORE = _number("a whole number >= 0", _whole, lambda number: number >= 0)
-ONE_OR_MORE = _number("a whole number >= 1", _whole, lambda number: number >= 1)
+above_zero = checked("a number > 0", decimals.number_in, lambda number: number > 0)
+at_least_zero = checked("a number >= 0", decimals.number_in, lambda number: number >= 0)
+share = checked("a number from 0 to 1", decimals.number_in, lambda number: 0 <= number <= 1)
+ZERO_OR_MORE = checked("a whole number >= 0", _whole, lambda number: number >= 0)
+ONE_OR_MORE = checked("a whole number >= 1", _whole, lambda number: number >= 1)
+
+
+LEVEL_AND_KEY = checked("LEVEL=KEY", _key_and_value, all)
+PROPERTY = checked("KEY=VALUE", _key_and_value, operator.itemgetter(0))
 
 
 def from_one_to(most: int) -> Callable[[str], int]:
     """Return the type of a whole number that an extra spec bounds."""
-    return _number(number_up_to(most), _whole, lambda number: 1 <= number <= most)
-
-
-def pair(expected: str, *, may_be_empty: bool = False) -> Callable[[str], tuple[str, str]]:
-    """Return the type of a key and a value, with ``=`` between them.
-
-    :param may_be_empty: whether the value may be
-    """
-
-    def typed(text: str) -> tuple[str, str]:
-        key, equals, value = text.partition("=")
-        if not (key and equals and (value or may_be_empty)):
-            raise argparse.ArgumentTypeError(f"expected {expected}, found {text!r}")
-        return key, value
-
-    return typed
+    return checked(number_up_to(most), _whole, lambda number: 1 <= number <= most)
 
 
 def argument(name: str, what: str, **settings: Any) -> Argument:

@@ -124,8 +124,8 @@ class TextLister(HPCSchedCommand, Lister):
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse columns of a text."""
-        if args.formatter == TEXT and (args.columns or args.sort_columns):
-            self.parser.error("columns need a format that has them, such as -f table")
+        has_columns = args.formatter == TEXT and (args.columns or args.sort_columns)
+        self.refuse((has_columns, "columns need a format that has them, such as -f table"))
 
     def produce_output(
         self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any

@@ -10,7 +10,7 @@ from contextlib import closing
 
 from hpc_sched import exceptions, files
 from hpc_sched.cli.common import nova_conf, output
-from hpc_sched.cli.common.argument_types import Argument, argument, exclusive, pair, titled
+from hpc_sched.cli.common.argument_types import LEVEL_AND_KEY, Argument, argument, exclusive, titled
 from hpc_sched.configuration import topology_options
 from hpc_sched.snapshot import host_usage
 from hpc_sched.snapshot.cloud import Cloud
@@ -92,7 +92,7 @@ _READING: tuple[Argument, ...] = (
             f"{what}; once for each level, lowest first (default: topology_{name}_key, likewise)",
             metavar="LEVEL=KEY",
             action="append",
-            type=pair("LEVEL=KEY"),
+            type=LEVEL_AND_KEY,
         )
         for name, what in (
             ("aggregate", "metadata of host aggregates that names the switches of a level"),

@@ -8,12 +8,12 @@ import msgspec
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output, sources
 from hpc_sched.cli.common.argument_types import (
+    PROPERTY,
     ZERO_OR_MORE,
     argument,
     flag,
     from_one_to,
     number,
-    pair,
     parsed_by,
     repeated,
 )
@@ -92,7 +92,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         repeated(
             "--property",
             "extra spec, over the flavor's own; may be given several times",
-            type=pair("KEY=VALUE", may_be_empty=True),
+            type=PROPERTY,
             metavar="KEY=VALUE",
         ),
         flag("--volume", "the VMs boot from volumes: no root disk"),

@@ -60,9 +60,8 @@ def families(cloud: Cloud, flavors: Iterable[Flavor]) -> list[Metric]:
     """Return the metrics of a cloud for some flavors."""
     fabric = cloud.description
     usage = host_usage.of(fabric, cloud.snapshot)
-    hosts = Counter(dict.fromkeys((*_STATES.values(), _ABSENT), 0))
-    hosts.update(_STATES[state] for state in usage.states().values())
-    hosts[_ABSENT] = len(usage.absent)
+    states = Counter(usage.states().values())
+    hosts = {name: states[state] for state, name in _STATES.items()} | {_ABSENT: len(usage.absent)}
     rooms = [cloud_room.of(cloud, flavor) for flavor in flavors]
     levels = [(room, level) for room in rooms for level in room.largest]
     values: dict[str, dict[tuple[str, ...], float]] = {

@@ -8,6 +8,7 @@ from hpc_sched import exceptions
 from hpc_sched.cli.common import output, sources
 from hpc_sched.cli.common.argument_types import (
     argument,
+    checked,
     exclusive,
     number,
     parsed_by,
@@ -26,12 +27,6 @@ if TYPE_CHECKING:
 MAX_FLAVORS = 50
 INTERVAL = 300  # seconds
 MISSING = "metrics need prometheus_client: pip install 'hpc-sched[metrics]'"
-
-
-def _textfile(text: str) -> str:
-    if not text.endswith(".prom"):
-        raise argparse.ArgumentTypeError(f"expected a name that ends with .prom, found {text!r}")
-    return text
 
 
 class Metrics(HPCSchedCommand):
@@ -72,7 +67,9 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
                 "--textfile",
                 "write the metrics to this file, whole or not at all",
                 metavar="FILE.prom",
-                type=_textfile,
+                type=checked(
+                    "a name that ends with .prom", str, lambda name: name.endswith(".prom")
+                ),
             ),
             argument(
                 "--listen",

@@ -135,7 +135,8 @@ def about(scenario: Scenario, runs: Sequence[Run], fabric: FatTree | None, *text
     source, limits = scenario.source, scenario.limits
     jobs, cluster, queue, runtimes = texts
     workload = source if isinstance(source, Synthetic) else source.workload
-    found = [
+    mix, end = workload.applications, f"each run is stopped at {scenario.until:g} s"
+    return (
         ("Jobs", jobs),
         *((("Drawn", _drawn(source)),) if isinstance(source, Synthetic) else ()),
         ("VMs", _vms(workload)),
@@ -153,12 +154,9 @@ def about(scenario: Scenario, runs: Sequence[Run], fabric: FatTree | None, *text
         ("Overruns", _OVERRUNS[scenario.overruns]),
         ("Failures", _failures(scenario)),
         ("Seeds", _seeds(scenario, runs)),
-    ]
-    if workload.applications is not None:
-        found.append(("Applications", _shares(workload.applications)))
-    if math.isfinite(scenario.until):
-        found.append(("End", f"each run is stopped at {scenario.until:g} s"))
-    return tuple(found)
+        *([] if mix is None else [("Applications", _shares(mix))]),
+        *([("End", end)] if math.isfinite(scenario.until) else []),
+    )
 
 
 def _shares(mix: Mix) -> str:

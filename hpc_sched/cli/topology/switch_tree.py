@@ -102,24 +102,23 @@ def rows(
     shown: Sequence[ShownSwitch], usage: FabricUsage | None
 ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return names of columns, and a row for each of the lowest shown switches."""
-    table = []
-    for node in shown:
-        if node.lowest:
-            row: dict[str, Any] = {
-                "Switch": node.switch.name,
-                "Level": node.level,
-                "Above": "/".join(node.above),
-                "Hosts": len(node.hosts),
-                "Names": hostlist.fold(node.hosts),
-                "Processor": node.processors,
-                "Stands for": hostlist.fold(node.switch.members),
-                "Oversubscription": lint.ratio_of(node.switch),
-            }
-            if usage:
-                totals = usage.totals(node.hosts)
-                row |= {column: getattr(totals, name) for column, name in _USAGE_COLUMNS.items()}
-            table.append(row)
+    table = [_row(node, usage) for node in shown if node.lowest]
     return tuple(table[0]), [tuple(row.values()) for row in table]
+
+
+def _row(node: ShownSwitch, usage: FabricUsage | None) -> dict[str, Any]:
+    totals = usage.totals(node.hosts) if usage else None
+    return {
+        "Switch": node.switch.name,
+        "Level": node.level,
+        "Above": "/".join(node.above),
+        "Hosts": len(node.hosts),
+        "Names": hostlist.fold(node.hosts),
+        "Processor": node.processors,
+        "Stands for": hostlist.fold(node.switch.members),
+        "Oversubscription": lint.ratio_of(node.switch),
+        **{column: getattr(totals, name) for column, name in _USAGE_COLUMNS.items() if totals},
+    }
 
 
 def _branch(node: ShownSwitch, branches: Sequence[str]) -> str:

@@ -87,21 +87,21 @@ def _decision(entry: DecisionEntry) -> Iterable[Part]:
 
 def _outcome(entry: DecisionEntry) -> Iterable[Part]:
     title = "stock Nova" if entry.mode == SHADOW else "landed"
+    # Records of earlier releases have no parts.
+    took = times_text(entry.times) if entry.times else f"{1000 * (entry.seconds or 0):.1f} ms"
     return (
-        ("took", [] if entry.seconds is None else [_took(entry.seconds, entry.times)]),
+        ("took", [] if entry.seconds is None else [took]),
         (title, [] if entry.landed is None else _landed(entry.landed, title)),
         ("scheduler", [] if entry.scheduler is None else [entry.scheduler.text()]),
     )
 
 
-def _asked(entry: DecisionEntry) -> Iterator[str]:
-    if entry.app_class:
-        yield f"class {entry.app_class}"
-    if entry.policy:
-        yield f"policy {entry.policy}"
-    for key, value in (entry.wishes or {}).items():
-        if value is not None:
-            yield f"{key}={value}"
+def _asked(entry: DecisionEntry) -> Iterable[str]:
+    return (
+        *([f"class {entry.app_class}"] if entry.app_class else []),
+        *([f"policy {entry.policy}"] if entry.policy else []),
+        *(f"{key}={value}" for key, value in (entry.wishes or {}).items() if value is not None),
+    )
 
 
 def _number(entry: DecisionEntry) -> str:
@@ -110,11 +110,6 @@ def _number(entry: DecisionEntry) -> str:
     more = (entry.awaiting or 0) - entry.left
     others = f", {more} more of the group await one" if more > 0 else ""
     return f"{entry.left} to place{others}"
-
-
-def _took(seconds: float, times: Mapping[str, float] | None) -> str:
-    # Records of earlier releases have no parts.
-    return times_text(times) if times else f"{1000 * seconds:.1f} ms"
 
 
 def _candidates(leaves: Mapping[str, LeafCandidates]) -> Iterator[str]:
@@ -162,8 +157,7 @@ def _shunned(entry: DecisionEntry) -> Iterator[str]:
         others = f" and {more} more" if more > 0 else ""
         yield f"{why}: {plurals.text(found.count, 'host')}: {names}{others}"
     if entry.shunned and entry.plan is not None:
-        uses = "has to use some of them" if entry.uses_shunned else "avoids them"
-        yield f"the plan {uses}"
+        yield f"the plan {'has to use some of them' if entry.uses_shunned else 'avoids them'}"
 
 
 def _landed(landed: LoggedLanding, title: str) -> Iterator[str]:

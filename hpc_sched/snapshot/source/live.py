@@ -17,6 +17,8 @@ from hpc_sched.topology.grouping import by_key
 Json = Mapping[str, Any]
 
 PAGE = 1000
+# Resource classes to what Nova calls them.
+_SIZES = {"VCPU": "vcpus", "MEMORY_MB": "memory_mb", "DISK_GB": "local_gb"}
 
 
 def take(
@@ -64,9 +66,11 @@ def _read(
     ]
     progress("aggregates")
     aggregates = [*map(_aggregate, nova.get("/os-aggregates")["aggregates"])]
-    providers = placement_providers.read(
-        placement, {str(node["id"]): _totals(node) for node in nodes}, progress
-    )
+    totals = {
+        str(node["id"]): {name: int(node[size]) for name, size in _SIZES.items() if node.get(size)}
+        for node in nodes
+    }
+    providers = placement_providers.read(placement, totals, progress)
     hypervisors = [_hypervisor(n, providers.trees.get(str(n["id"]), ())) for n in nodes]
     if unknown := sorted(node.nodename for node in hypervisors if not node.capacity):
         notes.append(
@@ -103,11 +107,6 @@ def _paged(
         if not found or is_last:
             return
         place = {"offset": str(count)} if is_counted else {"marker": str(found[-1]["id"])}
-
-
-def _totals(found: Json) -> dict[str, int]:
-    sizes = {"VCPU": "vcpus", "MEMORY_MB": "memory_mb", "DISK_GB": "local_gb"}
-    return {name: int(found[size]) for name, size in sizes.items() if found.get(size)}
 
 
 def _hypervisor(found: Json, providers: tuple[Provider, ...]) -> Hypervisor:

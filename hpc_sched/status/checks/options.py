@@ -89,9 +89,8 @@ def _interference_file() -> Findings:
         return
     plugins = configured_plugins.enabled()
     if not plugins.has_filter(INTERFERENCE_FILTER):
-        harm = "is not used"
-        if plugins.reads_interference:
-            harm = f"is read by {MDOBP_WEIGHER} alone, and keeps no applications apart"
+        only = f"is read by {MDOBP_WEIGHER} alone, and keeps no applications apart"
+        harm = only if plugins.reads_interference else "is not used"
         yield warning(
             f"interference_file = {path} {harm}: {INTERFERENCE_FILTER} is not "
             "enabled. Add it to enabled_filters, or remove the option."
