@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from cliff.app import App
 from cliff.commandmanager import CommandManager
 
-import hpc_sched
-from hpc_sched import exceptions
+from hpc_sched import __version__, exceptions
 from hpc_sched.cli.common import output
 
 
@@ -25,7 +24,7 @@ class HPCSchedApp(App):
         super().__init__(
             description="Topology-aware placement of groups of HPC VMs for OpenStack Nova. "
             "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.",
-            version=hpc_sched.__version__,
+            version=__version__,
             command_manager=CommandManager("hpc_sched.cli"),
             deferred_help=True,
         )

@@ -116,25 +116,22 @@ class SnapshotRequest:
         )
 
     @property
-    def _is_group(self) -> bool:
-        """True if the scheduler takes the VMs of the query for a group, if only of class none."""
-        return (
+    def notes(self) -> list[str]:
+        """Sentences on what is wrong in the request, and on what the room does not count."""
+        flavor, snapshot = self.request.flavor, self.cloud.snapshot
+        is_checked = nova_options.enabled(snapshot).has_filter(GROUP_FILTER)
+        # Whether the scheduler takes the VMs of the query for a group, if only of class none.
+        is_group = (
             self.hpc_specs.app_class == "none"
             or not self.hpc_specs.is_planned
             or self.request.in_server_group
             or self._is_implicit
         )
-
-    @property
-    def notes(self) -> list[str]:
-        """Sentences on what is wrong in the request, and on what the room does not count."""
-        flavor, snapshot = self.request.flavor, self.cloud.snapshot
-        is_checked = nova_options.enabled(snapshot).has_filter(GROUP_FILTER)
         profile = flavor.extra_specs.get("accel:device_profile")
         unfitted = pci_aliases.only_nova_fits(flavor, snapshot)
         further = {
             "the flavor names no hpc:app_class and implicit_groups is off: only the VMs of a "
-            "server group are placed so": is_checked and not self._is_group,
+            "server group are placed so": is_checked and not is_group,
             f"the accelerators of device profile {profile} are not counted": profile,
             f"{' and '.join(unfitted)} are not checked: that takes Nova, and a snapshot that was "
             "saved where nova.conf names its databases": (

@@ -31,8 +31,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_upgradecheck import upgradecheck
 
-import hpc_sched
-from hpc_sched import conf, exceptions, masking
+from hpc_sched import __version__, conf, exceptions, masking
 from hpc_sched.configuration import config_files
 from hpc_sched.nova_glue import service_setup
 from hpc_sched.status.checks import schedulers
@@ -50,7 +49,16 @@ def run(arguments: Sequence[str]) -> int:
     nova_config.set_lib_defaults()
     conf.register_opts(CONF)
     CONF.register_cli_opt(cfg.SubCommandOpt("command", title="commands", handler=_add_parsers))
-    _read_configuration(arguments)
+    config_files.parse(
+        CONF,
+        arguments,
+        project="nova",
+        prog="hpc-sched-status",
+        version=__version__,
+        description="Checks what hpc_sched needs of Nova's configuration and of the cloud. Exit "
+        "codes: 0 all checks passed, 1 a warning, 2 a failure, 255 an error.",
+    )
+    service_setup.limit_retries()
     if not CONF.config_file and not CONF.config_dir:
         raise exceptions.ConfigError(
             f"there is no nova.conf where Nova's services look ({config_files.PLACES}): name it "
@@ -73,19 +81,6 @@ def run(arguments: Sequence[str]) -> int:
         ) from error
     upgradecheck.CONF = CONF  # for its option --json
     return int(upgradecheck.run(CONF))
-
-
-def _read_configuration(arguments: Sequence[str]) -> None:
-    config_files.parse(
-        CONF,
-        arguments,
-        project="nova",
-        prog="hpc-sched-status",
-        version=hpc_sched.__version__,
-        description="Checks what hpc_sched needs of Nova's configuration and of the cloud. Exit "
-        "codes: 0 all checks passed, 1 a warning, 2 a failure, 255 an error.",
-    )
-    service_setup.limit_retries()
 
 
 def _add_parsers(parsers: Any) -> None:

@@ -63,6 +63,5 @@ class SharingRules:
 def _notes(applications: Mix | None, index: InterferenceIndex) -> tuple[str, ...]:
     drawn = () if applications is None else applications.shares
     unknown = [name for name, _ in drawn if name not in index.applications]
-    if not index.performance or not unknown:
-        return ()
-    return (f"not in the interference index: {', '.join(unknown)}",)
+    note = f"not in the interference index: {', '.join(unknown)}"
+    return (note,) if index.performance and unknown else ()

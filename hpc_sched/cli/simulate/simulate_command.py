@@ -10,8 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, cast
 
-import hpc_sched
-from hpc_sched import exceptions
+from hpc_sched import __version__, exceptions
 from hpc_sched.cli.common import output
 from hpc_sched.cli.common.argument_types import argument, flag, number, titled
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
@@ -124,7 +123,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 
     def _settings(self, requested: RequestedRuns) -> result_files.Settings:
         """Return the settings of the files: those of the scenario, with what ran it."""
-        command, version = cast("HPCSchedApp", self.app).command_line, hpc_sched.__version__
+        command, version = cast("HPCSchedApp", self.app).command_line, __version__
         return result_files.Settings(
             about=(
                 ("Command", command),

@@ -127,8 +127,9 @@ def _of_leaf(again: PlannedAgain, name: str, switch: str) -> WhyNot:
     try:
         found = why_not(again, switch)
     except exceptions.UnknownHostError:
-        why = "no candidate is under it: filters before those of hpc_sched left none"
-        return WhyNot(title, why)
+        return WhyNot(
+            title, "no candidate is under it: filters before those of hpc_sched left none"
+        )
     return replace(found, name=title, vms=0)
 
 

@@ -106,10 +106,8 @@ def found_in(
 def first_wanted(records: Iterable[Record], wanted: Sequence[Wanted]) -> tuple[Record, ...]:
     """Return the records for which a condition holds: the first that holds for any of them."""
     entries = [(record, entry_of(record)) for record in records]
-    for is_wanted in wanted:
-        if found := tuple(record for record, entry in entries if is_wanted(entry)):
-            return found
-    return ()
+    found = (tuple(one for one, entry in entries if is_wanted(entry)) for is_wanted in wanted)
+    return next(filter(None, found), ())
 
 
 def with_landings(
@@ -128,13 +126,11 @@ def with_landings(
         if entry.decision == LANDED and same:
             at = same.pop(0)
             found[at] = (found[at][0], record)
-            continue
-        if entry.decision != LANDED:
-            if entry.mode != SHADOW:
+        else:
+            if entry.decision != LANDED:
                 # Not each decision has a landing.
-                same.clear()
-            same.append(len(found))
-        found.append((record, None))
+                same[:] = [*(same if entry.mode == SHADOW else []), len(found)]
+            found.append((record, None))
     if not last:
         return found
     return [pair for pair in found if entry_of(pair[0]).decision != LANDED][-1:] or found[-1:]

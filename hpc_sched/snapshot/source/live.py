@@ -70,8 +70,8 @@ def _read(
         str(node["id"]): {name: int(node[size]) for name, size in _SIZES.items() if node.get(size)}
         for node in nodes
     }
-    providers = placement_providers.read(placement, totals, progress)
-    hypervisors = [_hypervisor(n, providers.trees.get(str(n["id"]), ())) for n in nodes]
+    trees, shared = placement_providers.read(placement, totals, progress)
+    hypervisors = [_hypervisor(n, trees.get(str(n["id"]), ())) for n in nodes]
     if unknown := sorted(node.nodename for node in hypervisors if not node.capacity):
         notes.append(
             f"Placement knows no resources of {len(unknown)} hypervisor(s), such as {unknown[0]}"
@@ -84,7 +84,7 @@ def _read(
         flavors=tuple(sorted(flavors, key=lambda flavor: flavor.name)),
         aggregates=tuple(sorted(aggregates, key=lambda found: (found.name, found.hosts))),
         notes=tuple(sorted(set(notes))),
-        shared_providers=providers.shared,
+        shared_providers=shared,
     )
 
 

@@ -7,7 +7,7 @@ than one; three for each provider of a host that is full, and four for each that
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hpc_sched.core.room.provider_tree import SHARES, Provider, ProviderInventory
@@ -28,16 +28,12 @@ _THREADS = 8
 _OF_HOSTS = frozenset({"VCPU", "PCPU", "MEMORY_MB", "DISK_GB"})
 
 
-@dataclass(frozen=True, slots=True)
-class Providers:
-    """The providers of some hosts."""
+def read(
+    api: Api, hosts: Mapping[str, Mapping[str, int]], progress: Progress
+) -> tuple[dict[str, tuple[Provider, ...]], tuple[Provider, ...]]:
+    """Return the tree of each host's uuid, and the providers that share via aggregates, by uuid.
 
-    trees: Mapping[str, tuple[Provider, ...]]  # by uuid of the host; the root first, then by uuid
-    shared: tuple[Provider, ...]  # that share via aggregates, by uuid
-
-
-def read(api: Api, hosts: Mapping[str, Mapping[str, int]], progress: Progress) -> Providers:
-    """Return the providers of hosts, without hosts that Placement does not have.
+    In a tree the root is first, then by uuid. Hosts that Placement does not have are left out.
 
     :param hosts: uuid to the total of a resource class, which one VM gets at most
     """
@@ -59,17 +55,14 @@ def read(api: Api, hosts: Mapping[str, Mapping[str, int]], progress: Progress) -
             providers[found.uuid] = found
             if number % FEW == 0:
                 progress(f"what full hosts have: {number}/{len(left)}")
-    return Providers(
-        {
-            root: tuple(
-                replace(providers[uuid], aggregates=tuple(sorted({*members.get(uuid, ())})))
-                for uuid in sorted(uuids, key=lambda uuid: (uuid != root, uuid))
-                if uuid in providers
-            )
-            for root, uuids in sorted(below.items())
-        },
-        shared,
-    )
+    return {
+        root: tuple(
+            replace(providers[uuid], aggregates=tuple(sorted({*members.get(uuid, ())})))
+            for uuid in sorted(uuids, key=lambda uuid: (uuid != root, uuid))
+            if uuid in providers
+        )
+        for root, uuids in sorted(below.items())
+    }, shared
 
 
 def _sharing(

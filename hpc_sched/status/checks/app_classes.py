@@ -24,8 +24,8 @@ from hpc_sched.topology import plurals
 from hpc_sched.topology.grouping import by_key
 
 OPTION = "default_app_class"
-# They refuse a wrong class, name or score too.
-_SHARING_FILTERS = (DEDICATED_FILTER, INTERFERENCE_FILTER)
+# Filters that refuse a wrong class, name or score.
+_REFUSING = (GROUP_FILTER, DEDICATED_FILTER, INTERFERENCE_FILTER)
 # Groups for availability lose most by packing and are listed first.
 _POLICIES = ("anti-affinity", "soft-anti-affinity", "soft-affinity", "affinity")
 
@@ -64,7 +64,7 @@ def _invalid(cloud: InspectedCloud, specs_of: Mapping[str, Mapping[str, str]]) -
                 "read. Correct it, see the check Topology."
             )
     plugins = configured_plugins.enabled()
-    refusing = next(filter(plugins.has_filter, (GROUP_FILTER, *_SHARING_FILTERS)), None)
+    refusing = next(filter(plugins.has_filter, _REFUSING), None)
     refused: list[str] = []
     ignored: list[str] = []
     for name, specs in sorted(specs_of.items()):
