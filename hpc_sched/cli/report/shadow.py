@@ -201,17 +201,19 @@ def _cell(totals: shadow_totals.Totals, name: str, formatter: str) -> Any:
 
 def _notes(reader: ShadowReader, totals: shadow_totals.Totals) -> Iterator[str]:
     """Yield a sentence for everything that the sums do not have."""
-    for why, number in sorted(totals.not_compared.items()):
-        yield f"{plurals.text(number, 'request')} not compared: {why}"
+    yield from (
+        f"{plurals.text(number, 'request')} not compared: {why}"
+        for why, number in sorted(totals.not_compared.items())
+    )
     counted: Sequence[tuple[int, str, str]] = (
         (reader.outside, "decision", "outside the period"),
         (reader.others, "record", "not of shadow mode"),
         (reader.unmatched, "landing", "without its decision"),
         (reader.unreadable, "line", "that cannot be read"),
     )
-    for number, what, why in counted:
-        if number:
-            yield f"{plurals.text(number, what)} left out: {why}"
+    yield from (
+        f"{plurals.text(number, what)} left out: {why}" for number, what, why in counted if number
+    )
     if totals.sums["refused_open"]:
         refusals = plurals.text(int(totals.sums["refused_open"]), "refusal")
         yield f"{refusals} without a record of what Nova did"

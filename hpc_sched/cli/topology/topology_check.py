@@ -155,14 +155,19 @@ exit codes: 0 nothing was found, 1 something was, or topology or cloud cannot be
 
 
 def _hosts(uses: FabricUsage) -> Iterator[tuple[str, str]]:
-    for kind, hosts, where in (
+    sides = (
         (MISSING, uses.unnamed, "in Nova, but not in the topology"),
         (ABSENT, uses.absent, "in the topology, but not in Nova"),
-    ):
-        if hosts:
-            yield kind, f"{plurals.text(len(hosts), 'host')} {where}: {hostlist.fold_cut(hosts)}"
-    for host, nodes in uses.doubled.items():
-        yield DOUBLED, f"host {host} of the topology is {len(nodes)} in Nova: {', '.join(nodes)}"
+    )
+    yield from (
+        (kind, f"{plurals.text(len(hosts), 'host')} {where}: {hostlist.fold_cut(hosts)}")
+        for kind, hosts, where in sides
+        if hosts
+    )
+    yield from (
+        (DOUBLED, f"host {host} of the topology is {len(nodes)} in Nova: {', '.join(nodes)}")
+        for host, nodes in uses.doubled.items()
+    )
 
 
 class TopologyDiff(TextLister):

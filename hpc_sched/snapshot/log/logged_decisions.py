@@ -128,8 +128,10 @@ def with_landings(
             found[at] = (found[at][0], record)
         else:
             if entry.decision != LANDED:
-                # Not each decision has a landing.
-                same[:] = [*(same if entry.mode == SHADOW else []), len(found)]
+                if entry.mode != SHADOW:
+                    # Not each decision has a landing.
+                    same.clear()
+                same.append(len(found))
             found.append((record, None))
     if not last:
         return found

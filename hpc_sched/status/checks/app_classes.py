@@ -1,7 +1,7 @@
 """Checks: extra specs of flavors are valid and read; server groups are packed on purpose."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -45,8 +45,8 @@ def check_flavors(cloud: InspectedCloud) -> Verdict:
             f"{plurals.text(len(flavors[key]), 'flavor')} with {key} "
             f"({', '.join(first_listed(sorted(flavors[key])))}): {harm}. {remedy}, or remove {key}."
         )
-        for key, harm, remedy in _unread()
-        if key in flavors
+        for key, is_read, harm, remedy in _readers()
+        if key in flavors and not is_read
     )
     return f"{plurals.text(len(specs_of), 'flavor')} with extra specs of hpc:, all valid."
 
@@ -90,24 +90,28 @@ def _invalid(cloud: InspectedCloud, specs_of: Mapping[str, Mapping[str, str]]) -
     )
 
 
-def _unread() -> Iterator[tuple[str, str, str]]:
-    """Yield valid extra specs that have no effect, each with the harm and the remedy."""
+def _readers() -> Iterable[tuple[str, bool, str, str]]:
+    """Return valid extra specs and whether they have an effect; the harm if not, and the remedy."""
     plugins = configured_plugins.enabled()
-    for key, name, harm in (
-        (f"{APP_CLASS}=extreme", DEDICATED_FILTER, "other VMs may join their hosts"),
-        (CACHE_SCORE, INTERFERENCE_FILTER, "no host is kept from them for its neighbours"),
-        (APP_NAME, INTERFERENCE_FILTER, "no host is kept from them for its neighbours"),
-    ):
-        if not plugins.has_filter(name):
-            yield key, harm, f"Add {name} to enabled_filters"
-    if not plugins.has_mdobp:
-        remedy = (
-            "Add hpc_sched.weighers.mdobp.MDOBPWeigher to weight_classes, with a multiplier "
-            "other than 0"
-        )
-        yield f"{APP_CLASS}=async", "their VMs are not consolidated", remedy
-    elif not mdobp_classes.places("async", CONF.hpc_sched.mdobp_classes):
-        yield f"{APP_CLASS}=async", "their VMs are not consolidated", "Add async to mdobp_classes"
+    return (
+        *(
+            (key, plugins.has_filter(name), harm, f"Add {name} to enabled_filters")
+            for key, name, harm in (
+                (f"{APP_CLASS}=extreme", DEDICATED_FILTER, "other VMs may join their hosts"),
+                (CACHE_SCORE, INTERFERENCE_FILTER, "no host is kept from them for its neighbours"),
+                (APP_NAME, INTERFERENCE_FILTER, "no host is kept from them for its neighbours"),
+            )
+        ),
+        (
+            f"{APP_CLASS}=async",
+            plugins.has_mdobp and mdobp_classes.places("async", CONF.hpc_sched.mdobp_classes),
+            "their VMs are not consolidated",
+            "Add async to mdobp_classes"
+            if plugins.has_mdobp
+            else "Add hpc_sched.weighers.mdobp.MDOBPWeigher to weight_classes, with a multiplier "
+            "other than 0",
+        ),
+    )
 
 
 def read_flavors(context: nova_context.RequestContext) -> list[tuple[str, str, str]]:

@@ -154,21 +154,25 @@ def _mdobp(is_enabled: bool) -> Findings:
     classes = CONF.hpc_sched.mdobp_classes
     plugins = configured_plugins.enabled()
     sharing = list(filter(plugins.has_filter, (DEDICATED_FILTER, INTERFERENCE_FILTER)))
-    if sharing and not is_enabled:
-        yield warning(
+    for is_wrong, text in (
+        (
+            sharing and not is_enabled,
             f"{', '.join(sharing)} without MDOBPWeigher: class async is not consolidated, and "
-            f"class sync fills the fewest hosts of a leaf. Set {line}"
-        )
-    if is_enabled and not classes:
-        yield warning(
+            f"class sync fills the fewest hosts of a leaf. Set {line}",
+        ),
+        (
+            is_enabled and not classes,
             "MDOBPWeigher is enabled and places no VMs: mdobp_classes is empty. Name classes, or "
-            "remove the weigher from weight_classes."
-        )
-    elif not is_enabled and "none" in classes:
-        yield warning(
+            "remove the weigher from weight_classes.",
+        ),
+        (
+            not is_enabled and "none" in classes,
             f"mdobp_classes = {','.join(classes)}: nothing packs requests that are not HPC, for "
-            f"MDOBPWeigher is not enabled. Set {line}"
-        )
+            f"MDOBPWeigher is not enabled. Set {line}",
+        ),
+    ):
+        if is_wrong:
+            yield warning(text)
 
 
 def _line(*paths: str) -> str:
