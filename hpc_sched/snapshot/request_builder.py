@@ -152,10 +152,10 @@ def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
     Room, traits, policy, services and the VMs on hosts are taken into account; availability
     zones, images and networks are not.
     """
-    is_unplanned = _is_unplanned(cloud, request)
-    runs = _application(cloud, request, in_group=not is_unplanned)
+    runs = _application(cloud, request)
     hpc_specs = _hpc_specs(cloud, request.extra_specs)
-    if is_unplanned:
+    if _is_unplanned(cloud, request):
+        runs = _application(cloud, request, in_group=False)
         hpc_specs = hpc_specs.unplanned(runs.app_class)
     topology = cloud.topology
     if hpc_specs.is_flat:

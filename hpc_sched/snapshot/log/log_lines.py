@@ -59,7 +59,7 @@ def oldest_first(path: str, seen: set[tuple[int, int]]) -> Iterator[bytes]:
 
 def lines_of(name: str, stream: BinaryIO | None = None) -> Iterator[bytes]:
     """Yield the lines of a file, or of a stream with this name; SnapshotError if unreadable."""
-    with _named_errors(name), nullcontext(stream) if stream else _opened(name) as found:
+    with _named_errors(name), _opened(name) if stream is None else nullcontext(stream) as found:
         yield from _lines(found)
 
 

@@ -87,10 +87,12 @@ def _decision(entry: DecisionEntry) -> Iterable[Part]:
 
 def _outcome(entry: DecisionEntry) -> Iterable[Part]:
     title = "stock Nova" if entry.mode == SHADOW else "landed"
-    # Records of earlier releases have no parts.
-    took = times_text(entry.times) if entry.times else f"{1000 * (entry.seconds or 0):.1f} ms"
+    took: list[str] = []
+    if entry.seconds is not None:
+        # Records of earlier releases have no parts.
+        took = [times_text(entry.times) if entry.times else f"{1000 * entry.seconds:.1f} ms"]
     return (
-        ("took", [] if entry.seconds is None else [took]),
+        ("took", took),
         (title, [] if entry.landed is None else _landed(entry.landed, title)),
         ("scheduler", [] if entry.scheduler is None else [entry.scheduler.text()]),
     )
