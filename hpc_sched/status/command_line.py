@@ -31,7 +31,8 @@ from oslo_config import cfg
 from oslo_log import log as logging
 from oslo_upgradecheck import upgradecheck
 
-from hpc_sched import __version__, conf, exceptions, masking
+import hpc_sched
+from hpc_sched import conf, exceptions, masking
 from hpc_sched.configuration import config_files
 from hpc_sched.nova_glue import service_setup
 from hpc_sched.status.checks import schedulers
@@ -54,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
         arguments,
         project="nova",
         prog="hpc-sched-status",
-        version=__version__,
+        version=hpc_sched.__version__,
         description="Checks what hpc_sched needs of Nova's configuration and of the cloud. Exit "
         "codes: 0 all checks passed, 1 a warning, 2 a failure, 255 an error.",
     )

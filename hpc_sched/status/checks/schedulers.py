@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from oslo_config import cfg
 from oslo_upgradecheck.upgradecheck import Result
 
-from hpc_sched import __version__, conf, digests, exceptions, masking
+import hpc_sched
+from hpc_sched import conf, digests, exceptions, masking
 from hpc_sched.core.decision_entry import LoggedScheduler
 from hpc_sched.core.sharing.interference_file import read_index
 from hpc_sched.nova_glue import configured_plugins
@@ -144,7 +145,7 @@ def described(cloud: InspectedCloud) -> tuple[LoggedScheduler, tuple[str, ...]]:
     index = read_index(path).lines() if has_index else None
     scheduler = LoggedScheduler(
         host=CONF.host,
-        version=__version__,
+        version=hpc_sched.__version__,
         options=digests.of(options),
         topology=digests.of(topology),
         interference=None if index is None else digests.of(index),
