@@ -9,10 +9,10 @@ from nova.scheduler import filters, host_manager
 
 from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.phases import Call, States
-from hpc_sched.nova_glue.session import PlacementSession
+from hpc_sched.nova_glue.session import Plugin
 
 
-class GroupFilter(filters.BaseHostFilter):
+class GroupFilter(Plugin, filters.BaseHostFilter):
     """A filter that checks all candidates of a request together, by default once.
 
     Requests without a group, and rebuilds, pass unchanged. An error in hpc_sched is logged with
@@ -25,8 +25,6 @@ class GroupFilter(filters.BaseHostFilter):
 
     run_filter_once_per_request = True
     RUN_ON_REBUILD = False
-    #: whether it raises NoValidHost, so that the user reads the reason of a refusal
-    reports_refusals = False
 
     def __init__(self) -> None:
         """Load what the plugin needs; raises as :func:`served_requests.start` does."""
@@ -45,14 +43,3 @@ class GroupFilter(filters.BaseHostFilter):
         """Return the hosts that the group may use, in their order."""
         call = Call(type(self).__name__, spec_obj, list(filter_obj_list))
         return served_requests.session_of(spec_obj).filtered(call, self)
-
-    def keep(self, session: PlacementSession, call: Call) -> States:
-        """Return the hosts that pass.
-
-        :raises exceptions.RefusedError: if a guarantee cannot be kept
-        """
-        raise NotImplementedError
-
-    def needs_proof(self, session: PlacementSession, call: Call) -> bool:
-        """True if the request has a guarantee that this filter checks."""
-        return session.hpc_specs(call.spec).needs_proof

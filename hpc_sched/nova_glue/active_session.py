@@ -133,14 +133,7 @@ class ActiveSession(PlacementSession):
 
     def _unchecked(self, call: Call, plugin: Plugin) -> States:
         """Return the hosts that pass after an error: none if a new VM has a guarantee."""
-        try:
-            needs_proof = self._refusal or (
-                not request_spec.is_move(call.spec) and plugin.needs_proof(self, call)
-            )
-        except Exception:
-            # The error is logged above. An unreadable request may have a guarantee.
-            needs_proof = True
-        if not needs_proof:
+        if self._refusal is None and not self._needs_proof(call, plugin):
             return call.states
         self._release()
         return []

@@ -1,7 +1,5 @@
 """The phases of a request, and what a call of Nova brings and each phase keeps."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,8 +9,10 @@ from nova.scheduler import host_manager
 
 from hpc_sched import clock
 from hpc_sched.core.arrays import Array
+from hpc_sched.nova_glue.claim.gang_claiming import Doubt
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
+from hpc_sched.nova_glue.read import inputs
 from hpc_sched.nova_glue.read.room.allocation_candidates import CandidateOrder
 from hpc_sched.nova_glue.record.request_record import RequestRecord
 
@@ -59,6 +59,21 @@ class ServedGroup:
     claims: RequestClaims
     order: CandidateOrder
     record: RequestRecord
+
+    def read_again(self, doubt: Doubt) -> bool:
+        """Read what a claim has put in doubt; False if that would change nothing."""
+        group, turn = self.group, self.claims.turn
+        look_up = turn.look_up_anew if doubt.anew else turn.look_up
+        found = inputs.read_again(
+            group.inputs,
+            doubt.hosts,
+            look_up if doubt.members else None,
+            group.held_places(),
+            needs_members=doubt.needs_members,
+        )
+        if found is not None and found is not group.inputs:
+            group.use(found)
+        return found is not None
 
     def arrange(self, positions: Array) -> None:
         """Put first the allocation candidate that the next VM shall claim on each host."""

@@ -2,72 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from functools import partial
-from typing import Protocol
 
-import nova.conf
-from nova import objects
 from nova.scheduler import host_manager, weights
 
-from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue.answer import passing, spares
-from hpc_sched.nova_glue.claim import claim_conditions, gang_claiming, group_turns
-from hpc_sched.nova_glue.claim.gang_claiming import Doubt, Rounds
-from hpc_sched.nova_glue.claim.request_claims import RequestClaims
-from hpc_sched.nova_glue.decide import checks, processor_type
+from hpc_sched.nova_glue.claim import gang_claiming
+from hpc_sched.nova_glue.claim.gang_claiming import Rounds
+from hpc_sched.nova_glue.decide import checks, plans, processor_type
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
-from hpc_sched.nova_glue.decide.unplanned_request import UnplannedRequest
-from hpc_sched.nova_glue.io import loaded_topology, request_deadline
-from hpc_sched.nova_glue.io.fabric import Fabric
+from hpc_sched.nova_glue.io import request_deadline
 from hpc_sched.nova_glue.phases import TRANSITIONS, Call, Phase, ServedGroup, States
-from hpc_sched.nova_glue.read import inputs, request_spec
-from hpc_sched.nova_glue.read.instances import colocated_instances
-from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.read.instances.group_members import LookUp
-from hpc_sched.nova_glue.read.request_spec import RequestedGroup
-from hpc_sched.nova_glue.read.room.allocation_candidates import CandidateOrder
+from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.record import request_record
-from hpc_sched.nova_glue.record.request_record import RequestRecord
-
-CONF = nova.conf.CONF
+from hpc_sched.nova_glue.request_reads import RequestReads
 
 
-class Plugin(Protocol):
+class Plugin:
     """What a session asks of a filter."""
 
-    reports_refusals: bool  # whether it raises NoValidHost, so that the user reads the reason
+    #: whether it raises NoValidHost, so that the user reads the reason of a refusal
+    reports_refusals = False
 
     def keep(self, session: PlacementSession, call: Call) -> States:
-        """Return the hosts that pass; raises RefusedError if a guarantee cannot be kept."""
+        """Return the hosts that pass.
+
+        :raises exceptions.RefusedError: if a guarantee cannot be kept
+        """
+        raise NotImplementedError
 
     def needs_proof(self, session: PlacementSession, call: Call) -> bool:
         """True if the request has a guarantee that the filter checks."""
+        return session.hpc_specs(call.spec).needs_proof
 
 
-class Weigher(Protocol):
+class Weigher:
     """What a session asks of a weigher."""
 
-    follows_claims: bool  # whether a host on which the VM is claimed comes first
+    #: whether a host on which the VM is claimed already comes first, whatever others weigh
+    follows_claims = False
 
     def places(self, group: GroupPlacement) -> bool:
         """True if the weigher orders the hosts for a group."""
+        raise NotImplementedError
 
     def group_weights(self, group: GroupPlacement) -> list[float]:
         """Return the weights of the candidates for a VM of a group."""
+        raise NotImplementedError
 
     def prefer(self, state: host_manager.HostState, multiplier: float) -> None:
         """Give a host a multiplier of its own: the current VM is claimed there."""
+        raise NotImplementedError
 
     def unplanned_weights(
         self, session: PlacementSession, call: Call, weighed: Sequence[weights.WeighedHost]
     ) -> list[float]:
         """Return the weights for a VM without a group, or of class ``none``; [] for none."""
+        return []
 
 
-class PlacementSession:
+class PlacementSession(RequestReads):
     """A request from its first call until Nova drops its RequestSpec.
 
     Used by the one thread that serves the request. Each call of Nova goes this way, in one
@@ -90,15 +86,12 @@ class PlacementSession:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.phase = Phase.NEW
         self.served: ServedGroup | None = None
         self.deadline = request_deadline.RequestDeadline()
-        self._known_fabric: Fabric | None = None  # the one at the first call
-        self._colocated: ColocatedInstances | None = None
         self._is_read = False  # whether the group was read, or could not be
         self._is_checked = False  # whether HPCGroupFilter has checked the request
-        self._is_unplanned: bool | None = None  # None: not known yet
-        self._unplanned: UnplannedRequest | None = None
 
     def filtered(self, call: Call, plugin: Plugin) -> States:
         """Return the hosts that pass a filter; raises NoValidHost alone."""
@@ -125,7 +118,7 @@ class PlacementSession:
         if served is None:
             checks.check_without_group(call.spec, self.hpc_specs(call.spec))
             return call.states
-        answer = checks.checked_plan(served.group)
+        answer = plans.checked_plan(served.group)
         answer = self._rounds(served, gang_claiming.claim(served.claims, call.spec, answer))
         self._enter(Phase.ANSWERED)
         kept = passing.passing(served.claims, answer)
@@ -157,7 +150,7 @@ class PlacementSession:
         if (served := self._read(call)) is None:
             return call.states
         self._enter(Phase.DECIDED)
-        answer = checks.plan_of_rest(served.group)
+        answer = plans.plan_of_rest(served.group)
         if answer is None:
             return call.states
         self._enter(Phase.ANSWERED)
@@ -166,46 +159,19 @@ class PlacementSession:
         request_record.log(served.record, answer)
         return served.states(kept)
 
-    def unplanned(self, call: Call) -> UnplannedRequest | None:
-        """Return a request without a group that MDOBP places, updated by its claims, or None.
-
-        Reads the instances on the hosts once per request.
-        """
-        if self._is_unplanned is None:
-            self._is_unplanned = request_spec.is_unplanned(call.spec)
-        if not self._is_unplanned:
-            return None
-        found = self._unplanned
-        if found is None or not found.nova.hosts.knows(call.states):
-            there = self.colocated(call.spec, call.states)
-            found = self._unplanned = UnplannedRequest(call.spec, call.states, there)
-        found.nova.observe(call.spec.instance_uuid, call.states)
-        return found
-
-    def colocated(
-        self, spec: objects.RequestSpec, states: Sequence[host_manager.HostState]
-    ) -> ColocatedInstances:
-        """Return the instances on the hosts, read once per request."""
-        if self._colocated is None or not self._colocated.hosts.knows(states):
-            self._colocated = colocated_instances.read(spec, states)
-        return self._colocated
-
-    def hpc_specs(self, spec: objects.RequestSpec) -> HPCSpecs:
-        """Return the ``hpc:`` values of a request, checked against the levels of its fabric."""
-        return request_spec.hpc_specs_of(spec, self._fabric.topology.request_levels)
-
-    @property
-    def _fabric(self) -> Fabric:
-        """The fabric that the request is placed by; raises TopologyError without one."""
-        if self._known_fabric is None:
-            self._known_fabric = loaded_topology.current()
-        return self._known_fabric
-
     @property
     def placed(self) -> int:
         """The number of VMs that the request has placed, as of the last update."""
         of_group = self.served.group.event.number if self.served is not None else 0
         return max(of_group, self._colocated.placed if self._colocated is not None else 0)
+
+    def _needs_proof(self, call: Call, plugin: Plugin) -> bool:
+        """True if an error refuses a request: a new VM has a guarantee that is not proven."""
+        try:
+            return not request_spec.is_move(call.spec) and plugin.needs_proof(self, call)
+        except Exception:
+            # The error itself is logged. An unreadable request may have a guarantee.
+            return True
 
     def _enter(self, phase: Phase) -> None:
         assert phase in TRANSITIONS[self.phase], f"{phase} after {self.phase}"
@@ -229,32 +195,12 @@ class PlacementSession:
             served.group.observe(call.spec.instance_uuid, call.states)
         return served
 
-    def _first_read(self, call: Call) -> ServedGroup | None:
-        turns = []
-
-        def look_up(
-            request: RequestedGroup, in_flight: Mapping[str, tuple[str, str | None]]
-        ) -> LookUp:
-            turns.append(turn := group_turns.turn_of(request.group_uuid))
-            # Without a claim nothing is looked at again.
-            is_claimed = claim_conditions.obstacle() is None
-            found = turn.look_up if is_claimed else turn.look_up_anew
-            return partial(found, known=in_flight)
-
-        there = partial(self.colocated, call.spec, call.states)
-        found = inputs.read(call.spec, call.states, self._fabric, there, look_up)
-        if found is None:
-            return None
-        group = GroupPlacement(found)
-        claims = RequestClaims(group, turns[0])
-        return ServedGroup(group, claims, CandidateOrder(found.rooms), RequestRecord(claims))
-
     def _rounds(self, served: ServedGroup, rounds: Rounds) -> Plan | Rejection:
         """Return the answer that holds, once what was taken meanwhile is read and planned again.
 
         One round in the quiet case; :mod:`gang_claiming` bounds their number.
         """
-        group, found = served.group, None
+        found = None
         with closing(rounds):
             while True:
                 self._enter(Phase.CLAIMED)
@@ -264,26 +210,9 @@ class PlacementSession:
                     answer: Plan | Rejection = end.value
                     return answer
                 self._enter(Phase.READ)
-                is_read = self._read_again(served, doubt)
+                is_read = served.read_again(doubt)
                 self._enter(Phase.DECIDED)
-                found = None
-                if is_read:
-                    found = checks.plan_anew(group)
-
-    def _read_again(self, served: ServedGroup, doubt: Doubt) -> bool:
-        """Read what a claim has put in doubt; False if that would change nothing."""
-        group, turn = served.group, served.claims.turn
-        look_up = turn.look_up_anew if doubt.anew else turn.look_up
-        found = inputs.read_again(
-            group.inputs,
-            doubt.hosts,
-            look_up if doubt.members else None,
-            group.held_places(),
-            needs_members=doubt.needs_members,
-        )
-        if found is not None and found is not group.inputs:
-            group.use(found)
-        return found is not None
+                found = plans.plan_of_candidates(served.group, anew=True) if is_read else None
 
     def _place_next(self, call: Call) -> States:
         """Return the hosts for a VM after the first: all, but where a bound at least needs others.
@@ -305,7 +234,7 @@ class PlacementSession:
             group.inputs.rooms.candidates.offers(place) and place.position in positions
         ):
             self._enter(Phase.DECIDED)
-            answer = checks.plan_of_candidates(group)
+            answer = plans.plan_of_candidates(group)
             self._rounds(served, gang_claiming.reclaim(served.claims, answer))
         self._enter(Phase.ANSWERED)
         if is_spread:

@@ -5,6 +5,19 @@ of hpc_sched before it would have left. They are made once: what Nova does for f
 own. The decision is logged after the last filter, or if others follow it, or without filters, at
 the first weighing. Nothing here raises, and no HostState and no RequestSpec is changed: gang claims
 have an obstacle, and allocation candidates are not arranged.
+
+The option ``mode`` is read in other modules too, for what a session does not do itself:
+
+==================================  ==================================================
+``served_requests``                 which session serves a request
+``claim.claim_conditions``          nothing is claimed
+``read.room.host_rooms``            allocation candidates keep their order
+``read.room.cache_limits``          a wrong interference index is logged
+``io.loaded_topology``              a wrong topology or option is logged, and tried again
+``record.decision_record``          the VMs of the request alone are recorded as well
+``record.request_record``           the session itself follows where the VMs land
+``record.landed_record``            a request without a claim is recorded too
+==================================  ==================================================
 """
 
 from __future__ import annotations
@@ -19,7 +32,7 @@ from nova.scheduler import weights
 from hpc_sched import clock, exceptions
 from hpc_sched.enabled_plugins import FILTER_ORDER
 from hpc_sched.nova_glue import configured_plugins, failures
-from hpc_sched.nova_glue.decide import checks
+from hpc_sched.nova_glue.decide import checks, plans
 from hpc_sched.nova_glue.io import databases, loaded_topology, request_deadline
 from hpc_sched.nova_glue.io.fabric import Fabric
 from hpc_sched.nova_glue.phases import Call, ServedGroup, States
@@ -136,7 +149,7 @@ class ShadowSession(PlacementSession):
             if served is not None:
                 group = served.group
                 checks.warn_of_faults(group)
-                request_record.log(served.record, checks.plan_of_candidates(group))
+                request_record.log(served.record, plans.plan_of_candidates(group))
         except exceptions.TopologyError as error:
             self._problem, served = f"no topology: {error}", None
         except Exception as error:
@@ -189,13 +202,6 @@ class ShadowSession(PlacementSession):
         observer = ClaimObserver(call.states)
         self._record = ShadowRecord(subject, logged, self._known_fabric, observer)
         landed_record.follow(self._record, call.spec)
-
-    def _needs_proof(self, call: Call, plugin: Plugin) -> bool:
-        """True if a failure refuses a request, as in active mode."""
-        try:
-            return not request_spec.is_move(call.spec) and plugin.needs_proof(self, call)
-        except Exception:
-            return True
 
     def _reported(self, call: Call, what: str, error: Exception) -> str:
         """Return a failure as a sentence, and log it."""

@@ -18,7 +18,7 @@ from hpc_sched.nova_glue import failures, served_requests
 from hpc_sched.nova_glue.answer import ranks
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.phases import Call
-from hpc_sched.nova_glue.session import PlacementSession
+from hpc_sched.nova_glue.session import Weigher
 
 CONF = nova.conf.CONF
 
@@ -42,7 +42,7 @@ class _Weighing(threading.local):
 _weighing = _Weighing()
 
 
-class GroupWeigher(weights.BaseHostWeigher):
+class GroupWeigher(Weigher, weights.BaseHostWeigher):
     """Orders the hosts for the VMs of a group.
 
     Requests that the weigher does not place get no weights, and most weighers place none without a
@@ -55,8 +55,6 @@ class GroupWeigher(weights.BaseHostWeigher):
 
     #: name of the multiplier, as an option and in metadata of aggregates
     multiplier = ""
-    #: whether a host on which the VM is claimed already comes first, whatever others weigh
-    follows_claims = False
 
     def __init__(self) -> None:
         """Load what the plugin needs; raises as :func:`served_requests.start` does."""
@@ -113,20 +111,6 @@ class GroupWeigher(weights.BaseHostWeigher):
         except Exception:
             failures.log(f"{name} failed and weighs all hosts alike", name)
             return []
-
-    def places(self, group: GroupPlacement) -> bool:
-        """True if the weigher orders the hosts for a group."""
-        raise NotImplementedError
-
-    def group_weights(self, group: GroupPlacement) -> list[float]:
-        """Return the weights of the candidates for a VM of a group."""
-        raise NotImplementedError
-
-    def unplanned_weights(
-        self, session: PlacementSession, call: Call, weighed: Sequence[weights.WeighedHost]
-    ) -> list[float]:
-        """Return the weights for a VM without a group, or of class ``none``; [] for none."""
-        return []
 
     def prefer(self, state: host_manager.HostState, multiplier: float) -> None:
         """Give a host a multiplier of its own: the current VM is claimed there."""

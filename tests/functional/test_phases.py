@@ -27,7 +27,8 @@ from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import session
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Written
-from hpc_sched.nova_glue.session import TRANSITIONS, Phase, PlacementSession
+from hpc_sched.nova_glue.phases import TRANSITIONS, Phase
+from hpc_sched.nova_glue.session import PlacementSession
 from tests.functional.pods import states_of
 from tests.functional.states import (
     States,

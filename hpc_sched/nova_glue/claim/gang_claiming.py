@@ -1,4 +1,22 @@
-"""The claim of a plan: all VMs of a request in one transaction, before Nova claims the first."""
+"""The claim of a plan: all VMs of a request in one transaction, before Nova claims the first.
+
+A claim is a generator, because what it needs between two attempts belongs to earlier phases: it
+yields a :class:`Doubt`, and the session reads that again, plans, and sends the new answer. One call
+whose plan P is claimed at the third attempt, by a group with others that are being placed:
+
+* ``claim(claims, spec, P)`` sends P's places; Placement has no room on a host of them. It yields
+  ``Doubt([3, 5], members=True)``: the HostStates 3 and 5 are read again, then the members, and the
+  session sends plan Q.
+* The places of Q are claimed, and :func:`claim_conflict.resolve` finds VMs of the group that break
+  a constraint with them. It has read the members itself, so ``Doubt([])`` reads nothing: the
+  session only plans again, with what is known by now. It sends plan R. Hosts that hold too much
+  after a claim end in the same way: :func:`overbooking.to_leave` has read them.
+* R is claimed instead of Q, and stays. The generator returns R, the answer that holds.
+
+``Doubt()`` has ``hosts=None`` instead, which reads all hosts: room was lacking for a second plan,
+or there is no plan, which others that move may change. If the session sends None, what was in doubt
+could not be read: what is claimed by then stays, or else Nova claims VM by VM.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,9 @@ class RequestClaims:
         self.gang: GangClaim | None = None
         self.multiplier = 0.0  # with which a claimed host wins against all weighers together
         self.instances: frozenset[str] = frozenset()  # those that Nova has claimed included
-        self.is_complete = False  # whether no more claims will be sent
+        # Whether the claim at the first VM has ended. gang_claiming.reclaim sends others later, but
+        # only while places are held, and so while claim_followup has not finished anyway.
+        self.is_complete = False
         self.is_over = False  # whether its thread serves another request
 
     def begin(self, owner: Owner, multiplier: float, instances: frozenset[str]) -> GangClaim:

@@ -8,8 +8,8 @@ from oslo_log import log as logging
 
 from hpc_sched import exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
-from hpc_sched.core.plan.result import Plan, Refusal, Rejection
-from hpc_sched.nova_glue.decide.group_placement import GroupPlacement, finds_more_room
+from hpc_sched.core.plan.result import Refusal
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.inputs import Inputs
 from hpc_sched.nova_glue.read.instances import group_members
@@ -23,51 +23,8 @@ def refused(refusal: Refusal) -> exceptions.RefusedError:
     return exceptions.RefusedError(refusal.operator, refusal.tenant)
 
 
-def checked_plan(group: GroupPlacement) -> Plan | Rejection:
-    """Return the decision on a group whose values, final size and members are checked.
-
-    Before a Rejection all hosts are read in Placement.
-    """
-    _check_values(group)
-    request = group.request(group.event.candidates)
-    answer = group.answer(request)
-    if isinstance(answer, Rejection) and finds_more_room(group, request):
-        return group.answer(group.request(group.event.candidates))
-    return answer
-
-
-def plan_of_candidates(group: GroupPlacement) -> Plan | Rejection:
-    """Return the decision on a group among the candidates of Nova's call."""
-    return group.answer(group.request(group.event.candidates))
-
-
-def plan_anew(group: GroupPlacement) -> Plan | Rejection:
-    """Return the decision on a group of which hosts or members were read again."""
-    return group.answer(group.request(group.event.candidates), anew=True)
-
-
-def plan_of_rest(group: GroupPlacement) -> Plan | Rejection | None:
-    """Return the decision on the VMs that are left; None if there are none, or not as planned.
-
-    Before a group with constraints is refused all hosts are read in Placement.
-    """
-    request = group.request(group.event.candidates)
-    if not request.left:
-        return None
-    is_bound = group.inputs.request.hpc_specs.constraints.bind_place
-    if is_bound:
-        check_members(group.inputs)
-    answer = group.answer(request)
-    if group.decisions.revised:
-        return None
-    if isinstance(answer, Rejection) and is_bound:
-        if not finds_more_room(group, request):
-            raise refused(request.refusal(answer))
-        return plan_of_rest(group)
-    return answer
-
-
-def _check_values(group: GroupPlacement) -> None:
+def check_values(group: GroupPlacement) -> None:
+    """Check the values, the final size and the members of a group."""
     inputs, hpc_specs = group.inputs, group.inputs.request.hpc_specs
     # An invalid preference does not refuse a move.
     if hpc_specs.faults and (hpc_specs.is_unclear or not inputs.membership.is_move):

@@ -1,0 +1,47 @@
+"""Where the plan of a group is made, for the first VM of a request and for later ones."""
+
+from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.nova_glue.decide import checks
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement, finds_more_room
+
+
+def checked_plan(group: GroupPlacement) -> Plan | Rejection:
+    """Return the decision on a group whose values, final size and members are checked.
+
+    Before a Rejection all hosts are read in Placement.
+    """
+    checks.check_values(group)
+    request = group.request(group.event.candidates)
+    answer = group.answer(request)
+    if isinstance(answer, Rejection) and finds_more_room(group, request):
+        return plan_of_candidates(group)
+    return answer
+
+
+def plan_of_candidates(group: GroupPlacement, *, anew: bool = False) -> Plan | Rejection:
+    """Return the decision on a group among the candidates of Nova's call.
+
+    :param anew: whether the last plan is forgotten: hosts or members were read again
+    """
+    return group.answer(group.request(group.event.candidates), anew=anew)
+
+
+def plan_of_rest(group: GroupPlacement) -> Plan | Rejection | None:
+    """Return the decision on the VMs that are left; None if there are none, or not as planned.
+
+    Before a group with constraints is refused all hosts are read in Placement.
+    """
+    request = group.request(group.event.candidates)
+    if not request.left:
+        return None
+    is_bound = group.inputs.request.hpc_specs.constraints.bind_place
+    if is_bound:
+        checks.check_members(group.inputs)
+    answer = group.answer(request)
+    if group.decisions.revised:
+        return None
+    if isinstance(answer, Rejection) and is_bound:
+        if not finds_more_room(group, request):
+            raise checks.refused(request.refusal(answer))
+        return plan_of_rest(group)
+    return answer

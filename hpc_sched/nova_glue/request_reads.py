@@ -1,0 +1,88 @@
+"""What is read once for a request: its fabric, the instances on its hosts, its group."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from nova import objects
+from nova.scheduler import host_manager
+
+from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.nova_glue.claim import claim_conditions, group_turns
+from hpc_sched.nova_glue.claim.request_claims import RequestClaims
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
+from hpc_sched.nova_glue.decide.unplanned_request import UnplannedRequest
+from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.nova_glue.io.fabric import Fabric
+from hpc_sched.nova_glue.phases import Call, ServedGroup
+from hpc_sched.nova_glue.read import inputs, request_spec
+from hpc_sched.nova_glue.read.instances import colocated_instances
+from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
+from hpc_sched.nova_glue.read.instances.group_members import LookUp
+from hpc_sched.nova_glue.read.request_spec import RequestedGroup
+from hpc_sched.nova_glue.read.room.allocation_candidates import CandidateOrder
+from hpc_sched.nova_glue.record.request_record import RequestRecord
+
+
+class RequestReads:
+    """What filters and weighers have read of one request; used by the thread that serves it."""
+
+    def __init__(self) -> None:
+        self._known_fabric: Fabric | None = None  # the one at the first call
+        self._colocated: ColocatedInstances | None = None
+        self._is_unplanned: bool | None = None  # None: not known yet
+        self._unplanned: UnplannedRequest | None = None
+
+    def unplanned(self, call: Call) -> UnplannedRequest | None:
+        """Return a request without a group that MDOBP places, updated by its claims, or None.
+
+        Reads the instances on the hosts once per request.
+        """
+        if self._is_unplanned is None:
+            self._is_unplanned = request_spec.is_unplanned(call.spec)
+        if not self._is_unplanned:
+            return None
+        found = self._unplanned
+        if found is None or not found.nova.hosts.knows(call.states):
+            there = self.colocated(call.spec, call.states)
+            found = self._unplanned = UnplannedRequest(call.spec, call.states, there)
+        found.nova.observe(call.spec.instance_uuid, call.states)
+        return found
+
+    def colocated(
+        self, spec: objects.RequestSpec, states: Sequence[host_manager.HostState]
+    ) -> ColocatedInstances:
+        """Return the instances on the hosts, read once per request."""
+        if self._colocated is None or not self._colocated.hosts.knows(states):
+            self._colocated = colocated_instances.read(spec, states)
+        return self._colocated
+
+    def hpc_specs(self, spec: objects.RequestSpec) -> HPCSpecs:
+        """Return the ``hpc:`` values of a request, checked against the levels of its fabric."""
+        return request_spec.hpc_specs_of(spec, self._fabric.topology.request_levels)
+
+    @property
+    def _fabric(self) -> Fabric:
+        """The fabric that the request is placed by; raises TopologyError without one."""
+        if self._known_fabric is None:
+            self._known_fabric = loaded_topology.current()
+        return self._known_fabric
+
+    def _first_read(self, call: Call) -> ServedGroup | None:
+        turns = []
+
+        def look_up(
+            request: RequestedGroup, in_flight: Mapping[str, tuple[str, str | None]]
+        ) -> LookUp:
+            turns.append(turn := group_turns.turn_of(request.group_uuid))
+            # Without a claim nothing is looked at again.
+            is_claimed = claim_conditions.obstacle() is None
+            found = turn.look_up if is_claimed else turn.look_up_anew
+            return partial(found, known=in_flight)
+
+        there = partial(self.colocated, call.spec, call.states)
+        found = inputs.read(call.spec, call.states, self._fabric, there, look_up)
+        if found is None:
+            return None
+        group = GroupPlacement(found)
+        claims = RequestClaims(group, turns[0])
+        return ServedGroup(group, claims, CandidateOrder(found.rooms), RequestRecord(claims))
