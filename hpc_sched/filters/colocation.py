@@ -1,7 +1,5 @@
 """The base class of the filters that check the VMs on a host."""
 
-from __future__ import annotations
-
 from itertools import compress
 
 from hpc_sched import exceptions

@@ -1,7 +1,5 @@
 """HPCGroupFilter: all or nothing."""
 
-from __future__ import annotations
-
 from hpc_sched.filters.group_filter import GroupFilter
 from hpc_sched.nova_glue.phases import Call, States
 from hpc_sched.nova_glue.session import PlacementSession

@@ -1,7 +1,5 @@
 """The base class of the filters: entry from Nova."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from nova import objects

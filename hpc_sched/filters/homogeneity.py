@@ -1,7 +1,5 @@
 """HPCHomogeneityFilter: all VMs of a group on one processor type (Gupta2012)."""
 
-from __future__ import annotations
-
 from hpc_sched.filters.group_filter import GroupFilter
 from hpc_sched.nova_glue.phases import Call, States
 from hpc_sched.nova_glue.session import PlacementSession

@@ -1,7 +1,5 @@
 """HPCInterferenceFilter: limits on cache interference between VMs of a host (Gupta2013)."""
 
-from __future__ import annotations
-
 from hpc_sched import exceptions
 from hpc_sched.filters.colocation import ColocationFilter
 from hpc_sched.nova_glue.phases import Call, States

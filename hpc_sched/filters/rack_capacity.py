@@ -1,9 +1,7 @@
 """HPCRackCapacityFilter: the leaves of the plan, and spares (Gupta2012's racks)."""
 
-from __future__ import annotations
-
 from hpc_sched.filters.group_filter import GroupFilter
-from hpc_sched.nova_glue.answer.spares import VMS_A_RUN
+from hpc_sched.nova_glue.answer.passing import VMS_A_RUN
 from hpc_sched.nova_glue.phases import Call, States
 from hpc_sched.nova_glue.session import PlacementSession
 

@@ -1,7 +1,5 @@
 """A request in active mode: what passes filters, what refusals and errors do."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import ExitStack
 

@@ -1,7 +1,5 @@
 """The requests that Nova serves now, a session each."""
 
-from __future__ import annotations
-
 import threading
 import weakref
 from collections.abc import Callable

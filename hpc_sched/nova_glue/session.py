@@ -8,9 +8,8 @@ from contextlib import closing
 from nova.scheduler import host_manager, weights
 
 from hpc_sched.core.plan.result import Plan, Rejection
-from hpc_sched.nova_glue.answer import passing, spares
+from hpc_sched.nova_glue.answer import passing
 from hpc_sched.nova_glue.claim import gang_claiming
-from hpc_sched.nova_glue.claim.gang_claiming import Rounds
 from hpc_sched.nova_glue.decide import checks, plans, processor_type
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io import request_deadline
@@ -154,7 +153,7 @@ class PlacementSession(RequestReads):
         if answer is None:
             return call.states
         self._enter(Phase.ANSWERED)
-        kept = spares.kept(served.claims, answer)
+        kept = passing.in_leaves_and_spares(served.group, answer)
         self._enter(Phase.RECORDED)
         request_record.log(served.record, answer)
         return served.states(kept)
@@ -195,7 +194,7 @@ class PlacementSession(RequestReads):
             served.group.observe(call.spec.instance_uuid, call.states)
         return served
 
-    def _rounds(self, served: ServedGroup, rounds: Rounds) -> Plan | Rejection:
+    def _rounds(self, served: ServedGroup, rounds: gang_claiming.Rounds) -> Plan | Rejection:
         """Return the answer that holds, once what was taken meanwhile is read and planned again.
 
         One round in the quiet case; :mod:`gang_claiming` bounds their number.

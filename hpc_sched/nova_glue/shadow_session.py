@@ -20,8 +20,6 @@ The option ``mode`` is read in other modules too, for what a session does not do
 ==================================  ==================================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -39,7 +37,8 @@ from hpc_sched.nova_glue.phases import Call, ServedGroup, States
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.nova_claims import ClaimObserver
 from hpc_sched.nova_glue.record import decision_record, landed_record, request_record
-from hpc_sched.nova_glue.record.followed_request import LoggedDecision, Subject
+from hpc_sched.nova_glue.record.decision_record import LoggedDecision
+from hpc_sched.nova_glue.record.landed_record import Subject
 from hpc_sched.nova_glue.session import PlacementSession, Plugin, Weigher
 
 CONF = nova.conf.CONF
@@ -49,7 +48,7 @@ NO_HOST = "no host is left: other filters remove those that hpc_sched keeps"
 
 @dataclass
 class ShadowRecord:
-    """A request whose outcome is Nova's own; a ``followed_request.Followed``."""
+    """A request whose outcome is Nova's own; a ``landed_record.Followed``."""
 
     subject: Subject
     logged: LoggedDecision | None

@@ -1,7 +1,5 @@
 """The base classes of the weighers: entry from Nova, handling of errors, and ranks."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Sequence

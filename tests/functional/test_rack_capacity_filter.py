@@ -11,7 +11,7 @@ from hpc_sched.filters import rack_capacity
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.group_filter import GroupFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue.answer import spares
+from hpc_sched.nova_glue.answer import passing
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Written
 from hpc_sched.nova_glue.session import PlacementSession
@@ -171,7 +171,7 @@ def _begun(
 @pytest.fixture
 def often(monkeypatch):
     """The filter runs again after every 4 VMs; 64 are more than the fabric has hosts."""
-    for module in (rack_capacity, spares):
+    for module in (rack_capacity, passing):
         monkeypatch.setattr(module, "VMS_A_RUN", 4)
 
 

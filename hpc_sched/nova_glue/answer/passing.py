@@ -1,14 +1,22 @@
-"""The hosts that HPCGroupFilter keeps, or its refusal."""
-
-from __future__ import annotations
+"""The hosts that HPCGroupFilter and HPCRackCapacityFilter keep, or the refusal of a group."""
 
 from dataclasses import replace
 
-from hpc_sched.core.arrays import Array
+import nova.conf
+
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.core.spare_hosts import with_spares
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide import checks
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
+
+CONF = nova.conf.CONF
+
+# VMs of a request between two runs of HPCRackCapacityFilter, and the fewest spares. Spares are
+# needed up to the last VM: other requests take hosts meanwhile, and alternates are chosen at the
+# end.
+VMS_A_RUN = 64
 
 
 def passing(claims: RequestClaims, answer: Plan | Rejection) -> Array:
@@ -18,17 +26,14 @@ def passing(claims: RequestClaims, answer: Plan | Rejection) -> Array:
 
     :raises exceptions.RefusedError: if a request without a plan has a guarantee, or is new
     """
-    group = claims.group
-    positions, is_move = group.event.candidates, group.inputs.membership.is_move
-    request = group.request(positions)
+    group, is_move = claims.group, claims.group.inputs.membership.is_move
+    request = group.request(group.event.candidates)
     if isinstance(answer, Plan):
-        kept: Array = positions[request.permitted(answer)[positions]]
         why = "outside the required switch, the leaves allowed or the island"
-        group.removed.count(why, len(positions) - len(kept))
-        return kept
+        return _kept(group, request.permitted(answer), why)
     if not request.is_refused(answer, is_move=is_move):
         claims.fence()
-        return positions
+        return group.event.candidates
     refusal = request.refusal(answer)
     if is_move:
         lifted = "; [hpc_sched] relax_moves can lift the guarantees of moves"
@@ -41,8 +46,31 @@ def passing_next(group: GroupPlacement) -> Array:
 
     Each other bound is kept by any of the hosts that the first VM was given.
     """
-    positions = group.event.candidates
-    kept: Array = positions[group.request(positions).permitted_next()[positions]]
-    lost = len(positions) - len(kept)
-    group.removed.count("under a leaf that the group uses", lost, bounds_plan=False)
+    mask = group.request(group.event.candidates).permitted_next()
+    return _kept(group, mask, "under a leaf that the group uses", bounds_plan=False)
+
+
+def in_leaves_and_spares(group: GroupPlacement, answer: Plan | Rejection) -> Array:
+    """Return the positions of the HostStates that HPCRackCapacityFilter keeps.
+
+    All within the group's constraints unless places of a plan are claimed: others may take the
+    places of the plan, and what is removed now stays removed.
+    """
+    positions, held = group.event.candidates, group.held_places()
+    if isinstance(answer, Rejection) or group.inputs.request.hpc_specs.is_flat:
+        return positions
+    request = group.request(positions)
+    if not held:
+        within: Array = positions[request.permitted(answer)[positions]]
+        return within
+    retries = CONF.scheduler.max_attempts - 1
+    mask = with_spares(request, answer, group.event.placed, least=VMS_A_RUN, retries=retries)
+    mask[[place.position for place in held.values()]] = True
+    return _kept(group, mask, "outside the plan's leaves and spares", bounds_plan=False)
+
+
+def _kept(group: GroupPlacement, mask: Mask, why: str, *, bounds_plan: bool = True) -> Array:
+    """Return the candidates in a mask over HostStates; count the others as removed."""
+    kept: Array = group.event.candidates[mask[group.event.candidates]]
+    group.removed.count(why, len(group.event.candidates) - len(kept), bounds_plan=bounds_plan)
     return kept

@@ -1,7 +1,5 @@
 """Sort keys and ranks of candidates, for weighers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask

@@ -1,7 +1,5 @@
 """Where gang claims are safe: a claimed host must win Nova's choice."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ other, and all of them judge alike which claims stay: in the order of their uuid
 the constraints of the group with the ones before.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

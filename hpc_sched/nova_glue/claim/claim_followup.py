@@ -4,8 +4,6 @@ Nothing of hpc_sched is called after the last claim of a request, nor when a req
 of each worker looks at the requests with claims several times a second while there are any.
 """
 
-from __future__ import annotations
-
 import gc
 import threading
 import weakref

@@ -18,8 +18,6 @@ or there is no plan, which others that move may change. If the session sends Non
 could not be read: what is claimed by then stays, or else Nova claims VM by VM.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ other's constraints. One at a time, each knows what those before it in this proc
 and only requests of other schedulers are left to look for.
 """
 
-from __future__ import annotations
-
 import threading
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

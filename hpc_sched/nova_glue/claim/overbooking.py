@@ -10,8 +10,6 @@ Each request looks after its claim, so that of two the one that is made last see
 claim at the same moment judge alike which of them stay: those with the earlier reservation ids.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What one request holds in Placement ahead of Nova, and what it shares with its group's others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hpc_sched.nova_glue.claim.group_turns import GroupTurn

@@ -1,7 +1,5 @@
 """The checks of a request before its group is planned; each raises RefusedError."""
 
-from __future__ import annotations
-
 import numpy as np
 from nova import objects
 from oslo_log import log as logging

@@ -1,7 +1,5 @@
 """One group while its request is served: its inputs, what Nova did since, the decision."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

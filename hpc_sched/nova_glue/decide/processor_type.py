@@ -1,7 +1,5 @@
 """The choice of HPCHomogeneityFilter: one processor type for a group (Gupta2012)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hpc_sched.core.arrays import Mask

@@ -1,7 +1,5 @@
 """A request whose VMs have no plan: MDOBP alone chooses their hosts, one VM after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

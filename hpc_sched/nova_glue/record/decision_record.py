@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import nova.conf
 import numpy as np
@@ -19,7 +20,6 @@ from hpc_sched.core.decision_entry import (
     DecisionEntry,
     LeafCandidates,
     LoggedClaim,
-    LoggedInput,
     LoggedPlan,
     LoggedRejection,
     LoggedShunned,
@@ -43,7 +43,6 @@ from hpc_sched.nova_glue.read.request_spec import (
     request_id_of,
     server_group_of,
 )
-from hpc_sched.nova_glue.record.followed_request import LoggedDecision
 from hpc_sched.topology import plurals
 
 CONF = nova.conf.CONF
@@ -53,6 +52,15 @@ LOG = logging.getLogger(__name__)
 # The most uuids of VMs in a record: a line must be short enough for one atomic append.
 MAX_INSTANCES = 256
 MAX_SHUNNED = 64  # names of shunned hosts for one reason
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedDecision:
+    """What was logged of the first decision on a request."""
+
+    made: LoggedPlan | LoggedRejection | None  # None if nothing was planned
+    path: str | None  # of the decision log
+    is_refused: bool
 
 
 def log(
@@ -76,11 +84,7 @@ def log(
         LOG.exception("The decision on instance %s cannot be logged", instance)
         return None
 
-    def write(times: Times) -> None:
-        _write(sentence, path, entry, times)
-        _count(group, answer, refused, times)
-
-    _write_before_return(instance, write)
+    _write_before_return(instance, sentence, path, entry, partial(_count, group, answer, refused))
     return LoggedDecision(made, path, is_refused=refused is not None)
 
 
@@ -94,9 +98,8 @@ def log_early(
     sentence = f"{_prefix()}instance {spec.instance_uuid}: {decision}: {why}"
     path: str | None = CONF.hpc_sched.decision_log
     request_metrics.current.decided_early(decision.replace(" ", "_"), project_of(spec))
-    entry: DecisionEntry | None = None
-    if path:
-        entry = DecisionEntry(
+    entry = (
+        DecisionEntry(
             time=timeutils.utcnow().isoformat(),
             request_id=request_id_of(spec),
             instance=spec.instance_uuid,
@@ -109,26 +112,37 @@ def log_early(
             reason=why,
             scheduler=scheduler_digests.record(topology),
         )
-    _write_before_return(spec.instance_uuid, lambda times: _write(sentence, path, entry, times))
+        if path
+        else None
+    )
+    _write_before_return(spec.instance_uuid, sentence, path, entry)
 
 
-def _write_before_return(instance: str | None, write: Callable[[Times], None]) -> None:
-    """Call a function with the seconds by part when the plugin returns to Nova."""
+def _write_before_return(
+    instance: str | None,
+    sentence: str,
+    path: str | None,
+    entry: DecisionEntry | None,
+    count: Callable[[Times], None] | None = None,
+) -> None:
+    """Write a decision to log and decision log when the plugin returns to Nova.
 
-    def call() -> None:
+    :param count: counts it in the metrics, by the seconds of the request by part
+    """
+
+    def write() -> None:
         try:
-            write(_times())
+            seconds = request_deadline.current().clock.seconds()
+            times = {part: round(spent, 6) for part, spent in seconds.items()}  # microseconds
+            LOG.info("%s; %s", sentence, times_text(times))
+            if path and entry is not None:
+                append(path, replace(entry, seconds=total_seconds(times), times=times))
+            if count is not None:
+                count(times)
         except Exception:
             LOG.exception("The decision on instance %s cannot be logged", instance)
 
-    request_deadline.before_return(call)
-
-
-def _write(sentence: str, path: str | None, entry: DecisionEntry | None, times: Times) -> None:
-    """Write a decision to log and decision log."""
-    LOG.info("%s; %s", sentence, times_text(times))
-    if path and entry is not None:
-        append(path, replace(entry, seconds=total_seconds(times), times=times))
+    request_deadline.before_return(write)
 
 
 def append(path: str, entry: DecisionEntry) -> None:
@@ -167,12 +181,6 @@ def _own_plan(
     leaves = Counter(map(topology.leaf_of, hosts.elements()))
     cost = hop_bytes_of_counts(topology=topology, counts=hosts + group.inputs.members)
     return LoggedPlan(dict(leaves), dict(hosts), None if math.isinf(cost) else cost)
-
-
-def _times() -> Times:
-    """Return the seconds of this thread's request by part, in microseconds' precision."""
-    clock = request_deadline.current().clock
-    return {part: round(seconds, 6) for part, seconds in clock.seconds().items()}
 
 
 def _count(
@@ -268,6 +276,9 @@ def _entry(
 
 def _entry_of_request(group: GroupPlacement, request: GroupRequest) -> DecisionEntry:
     """Return an entry without its decision."""
+    # Loaded by optional_modules.
+    from hpc_sched.nova_glue.record import logged_input
+
     inputs, requested, problem = group.inputs, group.inputs.request, request.problem()
     specs = requested.hpc_specs
     return DecisionEntry(
@@ -290,15 +301,8 @@ def _entry_of_request(group: GroupPlacement, request: GroupRequest) -> DecisionE
         mode=conf.recorded_mode(CONF),
         project=requested.project_id,
         scheduler=scheduler_digests.record(inputs.fabric.digest),
-        input=_planning_input(inputs, request),
+        input=logged_input.of(inputs, request),
     )
-
-
-def _planning_input(inputs: Inputs, request: GroupRequest) -> LoggedInput | None:
-    # Loaded by optional_modules.
-    from hpc_sched.nova_glue.record import logged_input
-
-    return logged_input.of(inputs, request)
 
 
 def _removed(group: GroupPlacement, request: GroupRequest) -> dict[str, int]:
@@ -330,11 +334,14 @@ def _attraction(problem: Problem, plan: LoggedPlan) -> dict[str, float]:
 
 
 def _shunned(inputs: Inputs) -> dict[str, LoggedShunned]:
-    hosts, found = inputs.topology.hosts, {}
-    for why, mask in inputs.shunned.items():
-        names = [hosts[i] for i in inputs.host_index[mask].tolist()]
-        found[why] = LoggedShunned(len(names), tuple(sorted(names)[:MAX_SHUNNED]))
-    return found
+    hosts = inputs.topology.hosts
+    found = {
+        why: sorted(hosts[i] for i in inputs.host_index[mask].tolist())
+        for why, mask in inputs.shunned.items()
+    }
+    return {
+        why: LoggedShunned(len(names), tuple(names[:MAX_SHUNNED])) for why, names in found.items()
+    }
 
 
 def _candidates(problem: Problem, request: GroupRequest) -> dict[str, LeafCandidates]:

@@ -11,6 +11,7 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import nova.conf
 import numpy as np
@@ -23,8 +24,10 @@ from hpc_sched.core.decision_entry import LANDED, DecisionEntry, LoggedLanding, 
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
+from hpc_sched.nova_glue.read.nova_claims import ClaimObserver
 from hpc_sched.nova_glue.record import decision_record
-from hpc_sched.nova_glue.record.followed_request import Followed, LoggedDecision, Subject
+from hpc_sched.nova_glue.record.decision_record import LoggedDecision
+from hpc_sched.topology.model import Topology
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -38,6 +41,43 @@ MAX_FOLLOWED = 1000
 # A quiet request without claims is not kept alive, nor are its HostStates, except in shadow mode.
 _followed: deque["_Watched"] = deque(maxlen=MAX_FOLLOWED)
 _lock = threading.Lock()  # of write_all
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the records of a request have of it."""
+
+    request_id: str | None
+    instance: str
+    instances: tuple[str, ...] | None
+    group: str | None
+    left: int  # VMs of the request
+    name: str  # in log lines
+    topology: Topology | None
+    digest: str  # of the topology
+    members: Counter[str] | None  # by host; None if they have not been read
+    by_topology: bool  # whether weighers follow a plan
+
+
+class Followed(Protocol):
+    """A request that is followed until its VMs are claimed."""
+
+    logged: LoggedDecision | None  # the decision that was logged
+
+    @property
+    def observed_at(self) -> float:
+        """Monotonic time of Nova's last call."""
+
+    @property
+    def subject(self) -> Subject:
+        """What its records have of it; read once the decision is logged."""
+
+    @property
+    def observer(self) -> ClaimObserver:
+        """The HostStates that may take its VMs."""
+
+    def name_of(self, position: int) -> str:
+        """Return the name of a HostState in the topology."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +112,14 @@ def write_all() -> None:
             request = watched.kept or watched.reference()
             try:
                 if request is not None and not _log(request, is_ended=is_ended):
-                    _followed.append(_watched_again(watched, request))
+                    is_active = watched.spec is not None or _idle(request) < QUIET
+                    is_kept = is_active or request.observer.placed().any()
+                    _followed.append(replace(watched, kept=request if is_kept else None))
             except Exception:
                 LOG.exception("Where the VMs of a request landed cannot be logged")
 
 
 _thread = PeriodicThread(write_all, lambda: INTERVAL, "hpc_sched landed")
-
-
-def _watched_again(watched: _Watched, request: Followed) -> _Watched:
-    if request.observer.placed().any():
-        return replace(watched, kept=request)
-    is_kept = watched.spec is not None or _idle(request) < QUIET
-    return watched if is_kept else replace(watched, kept=None)
 
 
 def _idle(request: Followed) -> float:

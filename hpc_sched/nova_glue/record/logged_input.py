@@ -1,7 +1,5 @@
 """The planner's input of a decision, for the decision log."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from nova.scheduler import host_manager

@@ -1,7 +1,5 @@
 """The record of one request: its decision, logged once, and what its outcome is compared with."""
 
-from __future__ import annotations
-
 import nova.conf
 from oslo_log import log as logging
 
@@ -11,47 +9,19 @@ from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.read.nova_claims import ClaimObserver
 from hpc_sched.nova_glue.record import decision_record, landed_record
-from hpc_sched.nova_glue.record.followed_request import LoggedDecision, Subject
+from hpc_sched.nova_glue.record.landed_record import Subject
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 
-def log(record: RequestRecord, answer: Plan | Rejection, refused: str | None = None) -> None:
-    """Log the decision on a request once, then where its VMs land; never raises.
-
-    :param refused: the operator's text if the request is refused
-    """
-    if record.is_logged:
-        return
-    record.is_logged = True
-    record.logged = decision_record.log(record.claims, answer, refused)
-    if not conf.is_shadow(CONF):
-        landed_record.follow(record)
-
-
-def log_refusal(record: RequestRecord, among: Array, why: str) -> None:
-    """Log that a request is refused, as :func:`log` does.
-
-    :param among: positions of the HostStates that are candidates
-    :param why: the operator's text
-    """
-    group = record.claims.group
-    try:
-        answer = group.answer(group.request(among))
-    except Exception:
-        LOG.exception("The plan of a request that is refused (%s) cannot be logged", why)
-        return
-    log(record, answer, why)
-
-
 class RequestRecord:
-    """The record of a group's request; a ``followed_request.Followed``."""
+    """The record of a group's request; a ``landed_record.Followed``."""
 
     def __init__(self, claims: RequestClaims) -> None:
         self.claims = claims
         self.is_logged = False  # whether the decision is logged, or could not be
-        self.logged: LoggedDecision | None = None
+        self.logged: decision_record.LoggedDecision | None = None
 
     @property
     def observed_at(self) -> float:
@@ -84,3 +54,31 @@ class RequestRecord:
     def name_of(self, position: int) -> str:
         """Return the name of a HostState in the topology."""
         return self.claims.group.inputs.name_of(position)
+
+
+def log(record: RequestRecord, answer: Plan | Rejection, refused: str | None = None) -> None:
+    """Log the decision on a request once, then where its VMs land; never raises.
+
+    :param refused: the operator's text if the request is refused
+    """
+    if record.is_logged:
+        return
+    record.is_logged = True
+    record.logged = decision_record.log(record.claims, answer, refused)
+    if not conf.is_shadow(CONF):
+        landed_record.follow(record)
+
+
+def log_refusal(record: RequestRecord, among: Array, why: str) -> None:
+    """Log that a request is refused, as :func:`log` does.
+
+    :param among: positions of the HostStates that are candidates
+    :param why: the operator's text
+    """
+    group = record.claims.group
+    try:
+        answer = group.answer(group.request(among))
+    except Exception:
+        LOG.exception("The plan of a request that is refused (%s) cannot be logged", why)
+        return
+    log(record, answer, why)

@@ -1,7 +1,5 @@
 """The allocations that hpc_sched holds for the instances of one request, ahead of Nova's claims."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping, Sequence
 

@@ -3,8 +3,6 @@
 If Nova claims another host or candidate for an instance than was claimed for it, it adds up both.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from oslo_log import log as logging
