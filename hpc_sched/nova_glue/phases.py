@@ -3,6 +3,7 @@
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from nova import objects
 from nova.scheduler import host_manager
@@ -63,11 +64,10 @@ class ServedGroup:
     def read_again(self, doubt: Doubt) -> bool:
         """Read what a claim has put in doubt; False if that would change nothing."""
         group, turn = self.group, self.claims.turn
-        look_up = turn.look_up_anew if doubt.anew else turn.look_up
         found = inputs.read_again(
             group.inputs,
             doubt.hosts,
-            look_up if doubt.members else None,
+            partial(turn.look_up, anew=doubt.anew) if doubt.members else None,
             group.held_places(),
             needs_members=doubt.needs_members,
         )

@@ -75,9 +75,8 @@ class RequestReads:
         ) -> LookUp:
             turns.append(turn := group_turns.turn_of(request.group_uuid))
             # Without a claim nothing is looked at again.
-            is_claimed = claim_conditions.obstacle() is None
-            found = turn.look_up if is_claimed else turn.look_up_anew
-            return partial(found, known=in_flight)
+            anew = claim_conditions.obstacle() is not None
+            return partial(turn.look_up, known=in_flight, anew=anew)
 
         there = partial(self.colocated, call.spec, call.states)
         found = inputs.read(call.spec, call.states, self._fabric, there, look_up)

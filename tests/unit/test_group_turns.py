@@ -112,10 +112,10 @@ def claimed(turn: GroupTurn) -> GangClaim:
 def test_own_claims_are_not_looked_up_until_they_are_released(asked):
     turn = GroupTurn()
     gang = claimed(turn)
-    found = turn.look_up_anew(None, ["ours", "other"], ())
+    found = turn.look_up(None, ["ours", "other"], (), anew=True)
     assert (found.places, asked) == ({"ours": PLACE}, ["other"])
     del gang.ledger.held["ours"]
-    assert turn.look_up_anew(None, ["ours"], ()).places == {}
+    assert turn.look_up(None, ["ours"], (), anew=True).places == {}
     assert asked == ["other", "ours"]
 
 
@@ -125,9 +125,9 @@ def test_own_claims_that_nova_has_found_hold_and_those_placed_elsewhere_are_look
     monkeypatch.setattr(GangClaim, "_repair", lambda *_, **__: None)
     turn = GroupTurn()
     claimed(turn).note_placed("ours", CLAIMED)
-    assert turn.look_up_anew(None, ["ours"], ()).places == {"ours": PLACE}
+    assert turn.look_up(None, ["ours"], (), anew=True).places == {"ours": PLACE}
     claimed(turn).note_placed("ours", {"another": {"resources": {"VCPU": 1}}})
-    assert turn.look_up_anew(None, ["ours"], ()).places == {}
+    assert turn.look_up(None, ["ours"], (), anew=True).places == {}
     assert asked == ["ours"]
 
 
@@ -136,15 +136,15 @@ def test_what_nova_releases_after_no_valid_host_is_looked_up(asked):
     gang = claimed(turn)
     gang.note_placed("ours", CLAIMED)
     gang.forget_placed()
-    assert turn.look_up_anew(None, ["ours"], ()).places == {}
+    assert turn.look_up(None, ["ours"], (), anew=True).places == {}
     assert asked == ["ours"]
 
 
 def test_an_instance_that_exists_is_looked_up_whatever_was_claimed_for_it(asked):
     turn = GroupTurn()
     claimed(turn)
-    for look_up in (turn.look_up, turn.look_up_anew):
-        assert look_up(None, ["ours"], (), ["ours"]).places == {}
+    for anew in (False, True):
+        assert turn.look_up(None, ["ours"], (), ["ours"], anew=anew).places == {}
     assert asked == ["ours"] * 2
 
 
@@ -161,10 +161,10 @@ def test_an_instance_that_waits_for_its_turn_is_not_looked_up_and_one_that_has_i
     with turn.taken("first"):
         waiting = turned_clock.started(second)
         turned_clock.settle()
-        assert turn.look_up_anew(None, ["second"], ()).places == {}
+        assert turn.look_up(None, ["second"], (), anew=True).places == {}
         assert asked == []
     turned_clock.settle()
-    turn.look_up_anew(None, ["second"], ())
+    turn.look_up(None, ["second"], (), anew=True)
     done.set()
     turned_clock.results([waiting])
     assert asked == ["second"]
@@ -185,7 +185,7 @@ def test_what_was_looked_up_is_not_looked_up_again_for_a_while(asked, turned_clo
 def test_what_others_have_looked_up_will_not_do_after_a_claim(asked):
     turn = GroupTurn()
     turn.look_up(None, ["placed"], ())
-    turn.look_up_anew(None, ["placed"], ())
+    turn.look_up(None, ["placed"], (), anew=True)
     assert asked == ["placed"] * 2
 
 

@@ -7,6 +7,7 @@ the constraints of the group with the ones before.
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -42,13 +43,12 @@ def resolve(claims: RequestClaims) -> str | None:
     is_bound = request.hpc_specs.constraints.bind_place
     if request.group_uuid is None or not (is_bound or request.policy in HARD_POLICIES):
         return None
+    look_up = partial(claims.turn.look_up, anew=True)
     conflict = unread = None  # the latter: why the last look is not complete
     for look in range(MAX_LOOKS):
         if look and not pause(look):
             break
-        found = group_members.read(
-            request, group.inputs.states, claims.turn.look_up_anew, group.held_places()
-        )
+        found = group_members.read(request, group.inputs.states, look_up, group.held_places())
         if not found.is_partial:
             group.use(group.inputs.with_members(found))
         unread = "; ".join(found.problems) if found.unknown or found.is_partial else None
@@ -126,7 +126,8 @@ def read_members(claims: RequestClaims) -> bool:
     What :func:`group_members.read` says.
     """
     group = claims.group
-    found = read_again(group.inputs, [], claims.turn.look_up_anew, group.held_places())
+    look_up = partial(claims.turn.look_up, anew=True)
+    found = read_again(group.inputs, [], look_up, group.held_places())
     if found is None:
         return False
     group.use(found)
@@ -156,20 +157,15 @@ def _staying(claims: RequestClaims, found: GroupMembership) -> GroupMembership |
     stays = replace(found, members=found.members - Counter(found.in_flight.values()))
     for uuid in sorted([*found.in_flight, own]):
         place = found.in_flight.get(uuid)
-        if place is None:
-            planned = group.held()
-        elif place in position_of:
-            planned = np.zeros(len(states), dtype=np.int64)
-            planned[position_of[place]] = 1
-        else:
-            # On a host that is full by now. It is no candidate, and stays.
-            stays = replace(stays, members=stays.members + Counter([place]))
-            continue
-        group.use(group.inputs.with_members(stays))
-        if group.request().broken_by(planned) is None:
+        # A VM on a host that is no candidate, as it is full by now, stays.
+        if place is None or place in position_of:
+            group.use(group.inputs.with_members(stays))
+            at = None if place is None else position_of[place]
+            planned = group.held() if at is None else np.bincount([at], minlength=len(states))
+            is_broken = group.request().broken_by(planned) is not None
             if place is None:
-                return None
-            stays = replace(stays, members=stays.members + Counter([place]))
-        elif place is None:
-            return stays
+                return stays if is_broken else None
+            if is_broken:
+                continue
+        stays = replace(stays, members=stays.members + Counter([place]))
     return None

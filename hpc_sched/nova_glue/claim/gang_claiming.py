@@ -18,7 +18,7 @@ or there is no plan, which others that move may change. If the session sends Non
 could not be read: what is claimed by then stays, or else Nova claims VM by VM.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -111,13 +111,11 @@ def _ended(claims: RequestClaims) -> Iterator[None]:
     """Release what is held if a claim ends with an exception, and count how it ended."""
     try:
         yield
-    except exceptions.RefusedError:
+    except BaseException as error:
         claims.release()
-        raise
-    except BaseException:
-        # Nova may go on VM by VM.
-        claims.release()
-        claims.fence()
+        if not isinstance(error, exceptions.RefusedError):
+            # Nova may go on VM by VM.
+            claims.fence()
         raise
     finally:
         if claims.gang is not None:
@@ -198,13 +196,10 @@ def _claimed(
     """
     attempts = _Attempts(claims, is_first, overbooking.company(claims.instances))
     for _ in range(MAX_PLANS):
-        places = _places(claims, instances, answer)
-        if not attempts.may_claim(places):
-            break
-        outcome = attempts.claim(places, answer)
-        if not isinstance(outcome, Doubt):
-            if outcome is not None:
-                return outcome
+        outcome = attempts.claim(_places(claims, instances, answer), answer)
+        if isinstance(outcome, Plan):
+            return outcome
+        if outcome is None:
             break
         found = yield outcome
         if isinstance(found, Rejection) and attempts.left:
@@ -231,21 +226,21 @@ class _Attempts:
     lacking: int = 0  # plans without room
     problem: str = "the plan cannot be claimed in time"
 
-    def may_claim(self, places: Mapping[str, ClaimedPlace]) -> bool:
-        """True if there is time, and something to be claimed."""
-        gang = self.claims.gang
-        if not places or gang is None or request_deadline.remaining() <= 0:
-            return False
-        return not (self.left and gang.ledger.holds(places))
-
     def claim(self, places: Mapping[str, ClaimedPlace], answer: Plan) -> Plan | Doubt | None:
-        """Return the plan that is claimed and stays, what is in doubt, or None if nothing helps."""
+        """Return the plan that is claimed and stays, what is in doubt, or None if nothing helps.
+
+        Nothing helps without time, without places, or if those that hold too much come again.
+        """
         group, gang = self.claims.group, self.claims.gang
-        assert gang is not None
+        if not places or gang is None or request_deadline.remaining() <= 0:
+            return None
+        if self.left and gang.ledger.holds(places):
+            return None
         self.left = []
         written = gang.claim(places)
         if written.answer is Answer.DONE:
-            return self._check(places, answer)
+            self.claims.turn.add_claim(gang, places, group.inputs.states)
+            return self._check(answer)
         if written.answer is Answer.NO_ROOM:
             # The hosts of one plan at first; then others are at work everywhere.
             some = None if self.lacking else sorted({place.position for place in places.values()})
@@ -260,12 +255,10 @@ class _Attempts:
         LOG.warning("Group %s is not claimed at once: %s", group_id, self.problem)
         return None
 
-    def _check(self, places: Mapping[str, ClaimedPlace], answer: Plan) -> Plan | Doubt:
+    def _check(self, answer: Plan) -> Plan | Doubt:
         """Return the plan if its claim stays next to those of others."""
         claims, group = self.claims, self.claims.group
-        assert claims.gang is not None
         self.held = answer
-        claims.turn.add_claim(claims.gang, places, group.inputs.states)
         known = group.inputs.membership.members
         self.conflict = claim_conflict.resolve(claims) if self.is_first else None
         if self.conflict is None:
@@ -323,18 +316,12 @@ def _places(
     if max(instances) >= count:
         return {}
     chosen = {uuid: rows[(first + number) % count] for number, uuid in sorted(instances.items())}
-    on_host: defaultdict[int, list[str]] = defaultdict(list)
-    for uuid, i in chosen.items():
-        on_host[i].append(uuid)
-    places = {}
-    candidates = group.inputs.rooms.candidates
-    for i, uuids in on_host.items():
-        next_ = candidates.next_claims(i, len(uuids)) if i >= 0 else []
-        if len(next_) < len(uuids):
-            return {}
-        for uuid, candidate in zip(uuids, next_, strict=True):
-            places[uuid] = ClaimedPlace(i, candidate)
-    return {uuid: places[uuid] for uuid in chosen}
+    number, candidates = Counter(chosen.values()), group.inputs.rooms.candidates
+    next_ = {i: candidates.next_claims(i, number[i]) if i >= 0 else [] for i in number}
+    if any(len(next_[i]) < number[i] for i in number):
+        return {}
+    in_order = {i: iter(found) for i, found in next_.items()}
+    return {uuid: ClaimedPlace(i, next(in_order[i])) for uuid, i in chosen.items()}
 
 
 def _rows(claims: RequestClaims, positions: Array, plan: Plan) -> list[int]:

@@ -5,10 +5,11 @@ other's constraints. One at a time, each knows what those before it in this proc
 and only requests of other schedulers are left to look for.
 """
 
+import math
 import threading
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from nova import context as nova_context
@@ -73,6 +74,8 @@ class GroupTurn:
         states: Sequence[host_manager.HostState],
         changing: Collection[str] = (),
         known: Places | None = None,
+        *,
+        anew: bool = False,
     ) -> LookupResult:
         """Return where instances are claimed, as of a second ago at the most.
 
@@ -81,27 +84,23 @@ class GroupTurn:
 
         :param changing: instances of which only a look-up now will do
         :param known: what this request itself has looked up already
+        :param anew: whether that of others a moment ago will not do: other schedulers may have
+            claimed meanwhile
         """
-        since = clock.current.monotonic() - RECENT
-        with _locked(self.looking_up):
+        since = math.inf if anew else clock.current.monotonic() - RECENT
+        with nullcontext() if anew else _locked(self.looking_up):
             seen = {uuid: place for uuid, (place, at) in list(self._seen.items()) if at >= since}
-            found = _without(seen | self._sure(), changing) | dict(known or {})
-            return self._look_up(context, consumers, states, found)
-
-    def look_up_anew(
-        self,
-        context: nova_context.RequestContext,
-        consumers: Iterable[str],
-        states: Sequence[host_manager.HostState],
-        changing: Collection[str] = (),
-        known: Places | None = None,
-    ) -> LookupResult:
-        """Return where instances are claimed now.
-
-        Looks up those that other schedulers may have claimed. Parameters as of :meth:`look_up`.
-        """
-        found = _without(self._sure(), changing) | dict(known or {})
-        return self._look_up(context, consumers, states, found)
+            left_out, sure = set(changing), self._sure()
+            there = {uuid: place for uuid, place in (seen | sure).items() if uuid not in left_out}
+            there |= known or {}
+            asked = list(consumers)
+            lacking = [uuid for uuid in asked if uuid not in there]
+            found = in_flight_instances.places_of(context, lacking, states)
+            now = clock.current.monotonic()
+            new = {uuid: found.places.get(uuid) for uuid in lacking if uuid not in found.missed}
+            self._seen.update({uuid: (place, now) for uuid, place in new.items()})
+            places = {uuid: place for uuid in asked if (place := there.get(uuid)) is not None}
+            return replace(found, places=found.places | places)
 
     def _sure(self) -> dict[str, Place | None]:
         """Return what this process itself has claimed, and what waits for its turn to be claimed.
@@ -116,23 +115,6 @@ class GroupTurn:
             if (place := gang.place_of(uuid)) is not None
         }
         return waiting | claimed
-
-    def _look_up(
-        self,
-        context: nova_context.RequestContext,
-        consumers: Iterable[str],
-        states: Sequence[host_manager.HostState],
-        known: Places,
-    ) -> LookupResult:
-        asked = list(consumers)
-        lacking = [uuid for uuid in asked if uuid not in known]
-        found = in_flight_instances.places_of(context, lacking, states)
-        now = clock.current.monotonic()
-        self._seen.update(
-            {uuid: (found.places.get(uuid), now) for uuid in lacking if uuid not in found.missed}
-        )
-        places = {uuid: place for uuid in asked if (place := known.get(uuid)) is not None}
-        return replace(found, places=found.places | places)
 
 
 # They live as long as the state of a request of the group.
@@ -149,11 +131,6 @@ def turn_of(group_uuid: str | None) -> GroupTurn:
         return GroupTurn()
     with _lock:
         return _turns.setdefault(group_uuid, GroupTurn())
-
-
-def _without(places: Places, uuids: Collection[str]) -> dict[str, Place | None]:
-    left_out = set(uuids)
-    return {uuid: place for uuid, place in places.items() if uuid not in left_out}
 
 
 @contextmanager

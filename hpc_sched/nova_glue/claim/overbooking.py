@@ -13,6 +13,7 @@ claim at the same moment judge alike which of them stay: those with the earlier 
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from nova import context as nova_context
@@ -129,13 +130,9 @@ def _is_last(own: Collection[str], excess: Amounts) -> bool:
         for uuid, held in found.get(provider, {}).items():
             if uuid in requests:
                 by_request[requests[uuid]] += held.get(name, 0)
-        left = amount
-        for request in sorted(by_request, reverse=True):
-            if left <= 0:
-                break
-            left -= by_request[request]
-            if request in mine:
-                return True
-        if left > 0:
+        latest = sorted(by_request, reverse=True)
+        freed = accumulate((by_request[one] for one in latest), initial=0)
+        moving = [one for one, before in zip(latest, freed, strict=False) if before < amount]
+        if not mine.isdisjoint(moving) or by_request.total() < amount:
             return True
     return False

@@ -48,17 +48,16 @@ class Transaction:
 
     def leaves(self, found: Consumer) -> bool:
         """True if this claim leaves a consumer in the state that was read."""
-        if self.is_release or found.uuid not in self.places:
-            return False
-        is_next = found.generation == self.generation_after(found.uuid)
-        return is_next and same(self.places[found.uuid].allocations, found.allocations)
+        return self._is_next(found) and same(self.places[found.uuid].allocations, found.allocations)
 
     def is_refuted_by(self, found: Consumer) -> bool:
         """True if a consumer proves that another transaction was made in place of this claim."""
-        if self.is_release or found.uuid not in self.places:
-            return False
-        is_next = found.generation == self.generation_after(found.uuid)
-        return is_next and not self.leaves(found)
+        return self._is_next(found) and not self.leaves(found)
+
+    def _is_next(self, found: Consumer) -> bool:
+        """True if a consumer has the generation that this claim gives it."""
+        is_claimed = not self.is_release and found.uuid in self.places
+        return is_claimed and found.generation == self.generation_after(found.uuid)
 
     def repeats(self, other: Transaction) -> bool:
         """True if two transactions are the same to Placement."""
