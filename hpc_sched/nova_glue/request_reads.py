@@ -18,7 +18,6 @@ from hpc_sched.nova_glue.read import inputs, request_spec
 from hpc_sched.nova_glue.read.instances import colocated_instances
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.read.instances.group_members import LookUp
-from hpc_sched.nova_glue.read.request_spec import RequestedGroup
 from hpc_sched.nova_glue.read.room.allocation_candidates import CandidateOrder
 from hpc_sched.nova_glue.record.request_record import RequestRecord
 
@@ -71,7 +70,7 @@ class RequestReads:
         turns = []
 
         def look_up(
-            request: RequestedGroup, in_flight: Mapping[str, tuple[str, str | None]]
+            request: request_spec.RequestedGroup, in_flight: Mapping[str, tuple[str, str | None]]
         ) -> LookUp:
             turns.append(turn := group_turns.turn_of(request.group_uuid))
             # Without a claim nothing is looked at again.

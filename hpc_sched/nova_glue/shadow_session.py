@@ -110,15 +110,12 @@ class ShadowSession(PlacementSession):
 
     def _filter(self, call: Call, plugin: Plugin) -> None:
         candidates = self._among(call.states)
-        if not candidates:
-            self._refuse(call, candidates, NO_HOST)
-            return
-        kept = candidates
+        kept, refused = candidates, None if candidates else NO_HOST
         try:
-            kept = plugin.keep(self, replace(call, states=candidates))
+            if refused is None:
+                kept = plugin.keep(self, replace(call, states=candidates))
         except exceptions.RefusedError as refusal:
-            self._refuse(call, candidates, str(refusal))
-            return
+            refused = str(refusal)
         except exceptions.TopologyError as error:
             # The read that has failed is not repeated.
             self._problem = self._reported(call, call.plugin, error)
@@ -127,9 +124,10 @@ class ShadowSession(PlacementSession):
         except Exception as error:
             self._problem = self._reported(call, call.plugin, error)
             if self._needs_proof(call, plugin):
-                why = f"a guarantee cannot be proven: {self._problem}"
-                self._refuse(call, candidates, why)
-                return
+                refused = f"a guarantee cannot be proven: {self._problem}"
+        if refused is not None:
+            self._refuse(call, candidates, refused)
+            return
         self._kept = None if len(kept) == len(call.states) else frozenset(map(id, kept))
         if _is_last(call.plugin, len(call.states)):
             self._decide(call)
@@ -146,11 +144,8 @@ class ShadowSession(PlacementSession):
         try:
             served = self._read(replace(call, states=self._among(call.states)))
             if served is not None:
-                group = served.group
-                checks.warn_of_faults(group)
-                request_record.log(served.record, plans.plan_of_candidates(group))
-        except exceptions.TopologyError as error:
-            self._problem, served = f"no topology: {error}", None
+                checks.warn_of_faults(served.group)
+                request_record.log(served.record, plans.plan_of_candidates(served.group))
         except Exception as error:
             self._problem, served = self._reported(call, "The plan", error), None
         if served is not None and served.record.logged is None:

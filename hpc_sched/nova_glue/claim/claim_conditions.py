@@ -24,13 +24,14 @@ def obstacle() -> str | None:
         return "mode is shadow"
     if not CONF.hpc_sched.gang_claims:
         return "gang_claims is false"
-    if not configured_plugins.enabled().multipliers.get(HOP_BYTE_WEIGHER, 0) > 0:
-        return "HopByteWeigher is not enabled with a multiplier above 0"
-    if CONF.filter_scheduler.host_subset_size > 1:
-        return "host_subset_size is above 1"
-    if CONF.filter_scheduler.shuffle_best_same_weighed_hosts:
-        return "shuffle_best_same_weighed_hosts is true"
-    return None
+    options, multipliers = CONF.filter_scheduler, configured_plugins.enabled().multipliers
+    follows_plans = multipliers.get(HOP_BYTE_WEIGHER, 0) > 0
+    obstacles = {
+        "HopByteWeigher is not enabled with a multiplier above 0": not follows_plans,
+        "host_subset_size is above 1": options.host_subset_size > 1,
+        "shuffle_best_same_weighed_hosts is true": options.shuffle_best_same_weighed_hosts,
+    }
+    return next((why for why, is_there in obstacles.items() if is_there), None)
 
 
 def decisive_multiplier(states: Sequence[host_manager.HostState]) -> float | None:

@@ -19,7 +19,6 @@ from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io import request_deadline
 from hpc_sched.nova_glue.read.inputs import read_again
 from hpc_sched.nova_glue.read.instances import group_members
-from hpc_sched.nova_glue.read.instances.group_members import GroupMembership
 
 # Looks at the others until they have moved, and seconds between two looks, doubled each time.
 MAX_LOOKS, FIRST_PAUSE, LONGEST_PAUSE = 8, 0.05, 0.8
@@ -69,7 +68,9 @@ def resolve(claims: RequestClaims) -> str | None:
     return conflict
 
 
-def _conflict(claims: RequestClaims, found: GroupMembership) -> tuple[str | None, bool]:
+def _conflict(
+    claims: RequestClaims, found: group_members.GroupMembership
+) -> tuple[str | None, bool]:
     """Return how the claims of a group break its constraints, and whether the request's own move.
 
     If they do, its members are from then on those that stay.
@@ -146,7 +147,9 @@ def pause(look: int) -> bool:
     return request_deadline.remaining() > 0
 
 
-def _staying(claims: RequestClaims, found: GroupMembership) -> GroupMembership | None:
+def _staying(
+    claims: RequestClaims, found: group_members.GroupMembership
+) -> group_members.GroupMembership | None:
     """Return the members whose claims stay if the request's own do not, else None.
 
     One GroupRequest for each VM in flight: O(VMs x hosts).

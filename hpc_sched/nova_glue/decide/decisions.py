@@ -54,7 +54,8 @@ class Decisions:
                 answer = request.decide(limit)
             self.revised |= placed > 0
         self.answer, self._problem, self._sizes = answer, problem, sizes
-        if self._has_timed_out and isinstance(answer, Plan) and not answer.is_proven:
+        is_reported = self._is_unproven or not self._has_timed_out
+        if not is_reported and isinstance(answer, Plan) and not answer.is_proven:
             self._warn_of_unproven(request)
         return answer
 
@@ -106,9 +107,7 @@ class Decisions:
         return rest if (planned_counts(problem, rest) <= problem.capacity).all() else None
 
     def _warn_of_unproven(self, request: GroupRequest) -> None:
-        """Report once that the time for planning was over."""
-        if self._is_unproven:
-            return
+        """Report that the time for planning was over."""
         self._is_unproven = True
         constraints = [f"{one.name}={value}" for one, value in request.constraints.items()]
         LOG.warning(

@@ -86,11 +86,6 @@ class _Watched:
     kept: Followed | None
     spec: weakref.ref[objects.RequestSpec] | None
 
-    @property
-    def is_ended(self) -> bool:
-        """True if Nova has dropped the RequestSpec, as far as that is known."""
-        return self.spec is not None and self.spec() is None
-
 
 def follow(request: Followed, spec: objects.RequestSpec | None = None) -> None:
     """Log where the VMs of a request have landed once it is over.
@@ -108,7 +103,8 @@ def write_all() -> None:
     with _lock:
         for _ in range(len(_followed)):
             watched = _followed.popleft()
-            is_ended = watched.is_ended
+            # Whether Nova has dropped the RequestSpec, as far as that is known.
+            is_ended = watched.spec is not None and watched.spec() is None
             request = watched.kept or watched.reference()
             try:
                 if request is not None and not _log(request, is_ended=is_ended):
@@ -127,13 +123,6 @@ def _idle(request: Followed) -> float:
     return clock.current.monotonic() - request.observed_at
 
 
-def _log_failed(request: Followed) -> None:
-    """Log a request that ends without a claim, in shadow mode."""
-    logged = request.logged
-    if conf.is_shadow(CONF) and logged is not None and logged.path:
-        decision_record.append(logged.path, _entry(request.subject, LoggedLanding(released=True)))
-
-
 def _log(request: Followed, *, is_ended: bool) -> bool:
     """Log a request if it is over, and return whether it is.
 
@@ -145,7 +134,9 @@ def _log(request: Followed, *, is_ended: bool) -> bool:
     is_shadow = conf.is_shadow(CONF)
     if logged is None or not took:
         if is_ended or idle >= IDLE:
-            _log_failed(request)
+            if is_shadow and logged is not None and logged.path:
+                failed = LoggedLanding(released=True)
+                decision_record.append(logged.path, _entry(request.subject, failed))
             return True
         return not is_shadow and logged is not None and logged.is_refused
     subject, has_failed = request.subject, request.observer.nova_has_released

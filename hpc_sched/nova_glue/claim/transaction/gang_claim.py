@@ -1,14 +1,13 @@
 """The allocations that hpc_sched holds for the instances of one request, ahead of Nova's claims."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from oslo_log import log as logging
 
 from hpc_sched.nova_glue import request_metrics
 from hpc_sched.nova_glue.claim.transaction import repair
 from hpc_sched.nova_glue.claim.transaction.ledger import Ledger, Transaction, same
-from hpc_sched.nova_glue.claim.transaction.repair import Repair
 from hpc_sched.nova_glue.io import allocations, request_deadline
 from hpc_sched.nova_glue.io.allocations import Allocations, Answer, Consumer, Owner, Written
 from hpc_sched.nova_glue.read.room.allocation_candidates import ClaimedPlace
@@ -57,7 +56,7 @@ class GangClaim:
         self._placed: dict[str, ClaimedPlace | None] = {}
         # Those of them whose claims Nova has released again.
         self._given_back: set[str] = set()
-        self._repairs: list[Repair] = []
+        self._repairs: list[repair.Repair] = []
 
     @property
     def places(self) -> dict[str, ClaimedPlace]:
@@ -130,15 +129,12 @@ class GangClaim:
             if uuid in self._placed:
                 return
             holding = self.ledger.held.pop(uuid, None)
-            place = holding.place if holding is not None else None
-            is_kept = place is not None and same(place.allocations, claimed)
-            self._placed[uuid] = place if is_kept else None
-            attempts = [holding] if holding is not None else []
-            attempts += self.ledger.claims_of(uuid)
-            for attempt in attempts:
-                if not same(attempt.place.allocations, claimed):
+            is_kept = holding is not None and same(holding.place.allocations, claimed)
+            self._placed[uuid] = holding.place if holding is not None and is_kept else None
+            for attempt in (holding, *self.ledger.claims_of(uuid)):
+                if attempt is not None and not same(attempt.place.allocations, claimed):
                     LOG.info("Instance %s was not placed where it was claimed", uuid)
-                    self._repair([Repair(uuid, attempt, claimed)], is_deferred=False)
+                    self._repair([repair.Repair(uuid, attempt, claimed)], is_deferred=False)
 
     def forget_placed(self) -> None:
         """Forget what Nova has claimed: it has released that after NoValidHost."""
@@ -161,8 +157,7 @@ class GangClaim:
                 for uuid in gone:
                     if not self._release_one(uuid):
                         break
-            left = sum(uuid in held for uuid in gone)
-            if released := len(gone) - left:
+            if released := sum(uuid not in held for uuid in gone):
                 what = plurals.text(released, "instance")
                 LOG.info("Released the claims of %s that Nova has not placed", what)
 
@@ -187,21 +182,11 @@ class GangClaim:
             if (
                 not self.ledger.held
                 and not self._repairs
-                and self._look_at_all(late, is_deleted, is_last=is_last)
+                and all(self._look_at(one, is_deleted, is_last=is_last) for one in late)
             ):
                 new = [one for one in self.ledger.late if one not in late]
                 unread = {uuid for one in new for uuid in one.places}
             return sorted({*self.ledger.held, *(one.uuid for one in self._repairs), *unread})
-
-    def _look_at_all(
-        self,
-        late: Sequence[Transaction],
-        is_deleted: Callable[[str], bool | None],
-        *,
-        is_last: bool,
-    ) -> bool:
-        """Remove what late claims have made; return whether Placement has answered for all."""
-        return all(self._look_at(one, is_deleted, is_last=is_last) for one in late)
 
     def _look_at(
         self, late: Transaction, is_deleted: Callable[[str], bool | None], *, is_last: bool
@@ -303,7 +288,7 @@ class GangClaim:
                 return True
         return False
 
-    def _repair(self, repairs: list[Repair], *, is_deferred: bool) -> None:
+    def _repair(self, repairs: list[repair.Repair], *, is_deferred: bool) -> None:
         """Make some changes; those from the first one on that is not answered are kept for later.
 
         Placement that does not answer costs one timeout so, not one for each instance.
