@@ -30,10 +30,8 @@ class ColocationFilter(GroupFilter):
         if not kept:
             raise self.refusal(colocated, call.states)
         if not colocated.placed:
-            removed = [
-                state for state, keeps in zip(call.states, has_room, strict=True) if not keeps
-            ]
-            colocated.note_removed(self.why, removed)
+            full = (not keeps for keeps in has_room)
+            colocated.note_removed(self.why, list(compress(call.states, full)))
         return kept
 
     def check(self, colocated: ColocatedInstances) -> None:

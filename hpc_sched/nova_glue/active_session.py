@@ -1,8 +1,8 @@
 """A request in active mode: what passes filters, what refusals and errors do."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 
+import numpy as np
 from nova import exception
 from nova.scheduler import utils as scheduler_utils
 from nova.scheduler import weights
@@ -35,12 +35,11 @@ class ActiveSession(PlacementSession):
 
         After an error all hosts pass, or none if a new VM has a guarantee.
         """
-        with ExitStack() as stack:
+        with request_deadline.active(self.deadline, call.began):
             try:
                 # Overriding filter_all bypasses Nova's own check for rebuilds.
                 if not call.states or scheduler_utils.request_is_rebuild(call.spec):
                     return call.states
-                stack.enter_context(request_deadline.active(self.deadline, call.began))
                 if self._refusal is not None:
                     raise exceptions.RefusedError(*self._refusal)
                 return plugin.keep(self, call)
@@ -71,11 +70,9 @@ class ActiveSession(PlacementSession):
             self._enter(Phase.ANSWERED)
             place = claims.place if plugin.follows_claims else None
             if answer and place is not None:
-                claimed = group.inputs.states[place.position]
-                for i, state in enumerate(call.states):
-                    if state is claimed:
-                        answer[i] = max(answer) + 1
-                        plugin.prefer(claimed, claims.multiplier)
+                for i in np.flatnonzero(group.event.candidates == place.position).tolist():
+                    answer[i] = max(answer) + 1
+                    plugin.prefer(call.states[i], claims.multiplier)
             if group.decisions.answer is not None:
                 self._enter(Phase.RECORDED)
                 request_record.log(served.record, group.decisions.answer)

@@ -1,19 +1,24 @@
 """The phases of a request, and what a call of Nova brings and each phase keeps."""
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Self
 
 from nova import objects
 from nova.scheduler import host_manager
 
 from hpc_sched import clock
 from hpc_sched.core.arrays import Array
+from hpc_sched.nova_glue.claim import claim_conditions, group_turns
 from hpc_sched.nova_glue.claim.gang_claiming import Doubt
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
-from hpc_sched.nova_glue.read import inputs
+from hpc_sched.nova_glue.io.fabric import Fabric
+from hpc_sched.nova_glue.read import inputs, request_spec
+from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
+from hpc_sched.nova_glue.read.instances.group_members import LookUp
 from hpc_sched.nova_glue.read.room.allocation_candidates import CandidateOrder
 from hpc_sched.nova_glue.record.request_record import RequestRecord
 
@@ -60,6 +65,27 @@ class ServedGroup:
     claims: RequestClaims
     order: CandidateOrder
     record: RequestRecord
+
+    @classmethod
+    def read(
+        cls, call: Call, fabric: Fabric, colocated: Callable[[], ColocatedInstances]
+    ) -> Self | None:
+        """Return the group of a request that is first seen, as :func:`inputs.read` does."""
+        turns = []
+
+        def look_up(
+            request: request_spec.RequestedGroup, in_flight: Mapping[str, tuple[str, str | None]]
+        ) -> LookUp:
+            turns.append(turn := group_turns.turn_of(request.group_uuid))
+            # Without a claim nothing is looked at again.
+            anew = claim_conditions.obstacle() is not None
+            return partial(turn.look_up, known=in_flight, anew=anew)
+
+        found = inputs.read(call.spec, call.states, fabric, colocated, look_up)
+        if found is None:
+            return None
+        claims = RequestClaims(GroupPlacement(found), turns[0])
+        return cls(claims.group, claims, CandidateOrder(found.rooms), RequestRecord(claims))
 
     def read_again(self, doubt: Doubt) -> bool:
         """Read what a claim has put in doubt; False if that would change nothing."""

@@ -1,25 +1,18 @@
-"""What is read once for a request: its fabric, the instances on its hosts, its group."""
+"""What is read once for a request, with or without a group: its fabric, instances on its hosts."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from nova import objects
 from nova.scheduler import host_manager
 
 from hpc_sched.core.extra_specs import HPCSpecs
-from hpc_sched.nova_glue.claim import claim_conditions, group_turns
-from hpc_sched.nova_glue.claim.request_claims import RequestClaims
-from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.decide.unplanned_request import UnplannedRequest
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.io.fabric import Fabric
-from hpc_sched.nova_glue.phases import Call, ServedGroup
-from hpc_sched.nova_glue.read import inputs, request_spec
+from hpc_sched.nova_glue.phases import Call
+from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import colocated_instances
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.read.instances.group_members import LookUp
-from hpc_sched.nova_glue.read.room.allocation_candidates import CandidateOrder
-from hpc_sched.nova_glue.record.request_record import RequestRecord
 
 
 class RequestReads:
@@ -65,22 +58,3 @@ class RequestReads:
         if self._known_fabric is None:
             self._known_fabric = loaded_topology.current()
         return self._known_fabric
-
-    def _first_read(self, call: Call) -> ServedGroup | None:
-        turns = []
-
-        def look_up(
-            request: request_spec.RequestedGroup, in_flight: Mapping[str, tuple[str, str | None]]
-        ) -> LookUp:
-            turns.append(turn := group_turns.turn_of(request.group_uuid))
-            # Without a claim nothing is looked at again.
-            anew = claim_conditions.obstacle() is not None
-            return partial(turn.look_up, known=in_flight, anew=anew)
-
-        there = partial(self.colocated, call.spec, call.states)
-        found = inputs.read(call.spec, call.states, self._fabric, there, look_up)
-        if found is None:
-            return None
-        group = GroupPlacement(found)
-        claims = RequestClaims(group, turns[0])
-        return ServedGroup(group, claims, CandidateOrder(found.rooms), RequestRecord(claims))

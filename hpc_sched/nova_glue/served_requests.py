@@ -52,8 +52,7 @@ def session_of(spec: objects.RequestSpec) -> PlacementSession:
         found = _sessions.get(spec)
         if found is None:
             request_metrics.current.begun()
-            found = _new_session()
-            _sessions[spec] = found
+            found = _sessions[spec] = _new_session()
             _end_before(found)
         return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 
 from nova.scheduler import host_manager, weights
 
@@ -188,7 +189,8 @@ class PlacementSession(RequestReads):
             served is not None and not served.group.nova.hosts.knows(call.states)
         ):
             self._is_read, self.served = True, None
-            self.served = served = self._first_read(call)
+            there = partial(self.colocated, call.spec, call.states)
+            self.served = served = ServedGroup.read(call, self._fabric, there)
         if served is not None:
             served.claims.note_placed()
             served.group.observe(call.spec.instance_uuid, call.states)

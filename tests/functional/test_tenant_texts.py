@@ -36,7 +36,7 @@ from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue import request_reads
+from hpc_sched.nova_glue import phases
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import colocated_instances, group_members
 from hpc_sched.nova_glue.read.instances.host_instances import HostInstances
@@ -436,7 +436,7 @@ BROKEN = {
     "the request": (request_spec, "from_spec"),
     "the neighbours": (colocated_instances, "read"),
     "the members": (group_members, "read"),
-    "the state": (request_reads, "GroupPlacement"),
+    "the state": (phases, "GroupPlacement"),
     "the planner": (group_request, "solve_sizes"),
 }
 

@@ -58,9 +58,8 @@ _lock = threading.Lock()  # of the list
 
 def follow(claims: RequestClaims, gang: GangClaim, spec: objects.RequestSpec) -> None:
     """Release what Nova does not use of a request's claims, once the request is over."""
-    entry = _Followed(claims, gang, weakref.ref(spec))
     with _lock:
-        _followed.append(entry)
+        _followed.append(_Followed(claims, gang, weakref.ref(spec)))
     _thread.start()
     _thread.wake()
 

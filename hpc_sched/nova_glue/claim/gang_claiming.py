@@ -90,9 +90,8 @@ def claim(claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Rejec
         for look in range(claim_conflict.MAX_LOOKS):
             if isinstance(answer, Plan):
                 answer = yield from _claim(claims, spec, answer, multiplier)
-            if isinstance(answer, Plan) or look + 1 == claim_conflict.MAX_LOOKS:
-                break
-            if not claim_conflict.may_change(group, look):
+            is_last = isinstance(answer, Plan) or look + 1 == claim_conflict.MAX_LOOKS
+            if is_last or not claim_conflict.may_change(group, look):
                 break
             found = yield Doubt(members=True)
             answer = found or answer
@@ -232,9 +231,12 @@ class _Attempts:
         Nothing helps without time, without places, or if those that hold too much come again.
         """
         group, gang = self.claims.group, self.claims.gang
-        if not places or gang is None or request_deadline.remaining() <= 0:
-            return None
-        if self.left and gang.ledger.holds(places):
+        if (
+            not places
+            or gang is None
+            or request_deadline.remaining() <= 0
+            or (self.left and gang.ledger.holds(places))
+        ):
             return None
         self.left = []
         written = gang.claim(places)

@@ -32,12 +32,11 @@ class RequestClaims:
         self.is_over = False  # whether its thread serves another request
 
     def begin(self, owner: Owner, multiplier: float, instances: frozenset[str]) -> GangClaim:
-        """Return the gang claim of the request, which holds nothing at first."""
-        if self.gang is None:
-            self.gang = GangClaim(owner)
-            self.multiplier, self.instances = multiplier, instances
-            self.group.held_places = self._places
-            self.group.inputs.rooms.hold(self._candidates)
+        """Return the gang claim of the request, made now; it holds nothing at first."""
+        self.gang = GangClaim(owner)
+        self.multiplier, self.instances = multiplier, instances
+        self.group.held_places = self._places
+        self.group.inputs.rooms.hold(self._candidates)
         return self.gang
 
     @property

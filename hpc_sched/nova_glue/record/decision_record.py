@@ -202,8 +202,7 @@ def _logged(group: GroupPlacement, answer: Plan | Rejection) -> LoggedPlan | Log
         return LoggedRejection(answer.operator, answer.count, answer.best, answer.gangs)
     # With all candidates of the first call and without constraints.
     free: Plan | Rejection = answer
-    inputs = group.inputs
-    specs = inputs.request.hpc_specs
+    inputs, specs = group.inputs, group.inputs.request.hpc_specs
     is_bounded = group.removed.bounds_plan or bool(inputs.shunned)
     if not specs.is_flat and (is_bounded or specs.group_keys):
         with group.decisions.planning() as limit:

@@ -143,9 +143,7 @@ def _log(request: Followed, *, is_ended: bool) -> bool:
     is_over = has_failed or int(placed.sum()) >= subject.left
     if not is_ended and idle < (QUIET if is_over else IDLE):
         return False
-    hosts: Counter[str] = Counter()
-    for i in took:
-        hosts[request.name_of(i)] += int(placed[i])
+    hosts = Counter(request.name_of(i) for i in np.repeat(took, placed[took]).tolist())
     landed = _landing(subject, logged, hosts, has_failed=has_failed)
     is_expected = is_shadow or (not has_failed and landed.as_planned is not False)
     level = logging.DEBUG if is_expected else logging.INFO
@@ -179,14 +177,13 @@ def _landing(
         leaves.update(map(topology.leaf_of, hosts.elements()))
         if subject.members is not None:
             cost = hop_bytes_of_counts(topology=topology, counts=hosts + subject.members)
-    plan: LoggedPlan | None = None
-    as_planned = None
     # The weighers do not follow the plan of a class that is not placed by leaves.
-    if isinstance(logged.made, LoggedPlan) and subject.by_topology:
-        plan = logged.made
-        if not has_failed:
-            # The plan may be for more VMs than those of the request.
-            as_planned = hosts.total() >= subject.left and hosts <= Counter(plan.hosts)
+    made = logged.made if subject.by_topology else None
+    plan = made if isinstance(made, LoggedPlan) else None
+    as_planned = None
+    if plan is not None and not has_failed:
+        # The plan may be for more VMs than those of the request.
+        as_planned = hosts.total() >= subject.left and hosts <= Counter(plan.hosts)
     return LoggedLanding(
         leaves=dict(leaves.most_common()),
         hosts=dict(hosts),

@@ -112,8 +112,9 @@ class GangClaim:
         give up the whole request. Instances of it are claimed one by one until none can be made.
         """
         with self.lock:
-            for uuid in {uuid: None for one in self._unfenced() for uuid in one.places}:
-                one = next((one for one in self._unfenced() if uuid in one.places), None)
+            unfenced = self.ledger.unfenced
+            for uuid in {uuid: None for one in unfenced(self._of_nova) for uuid in one.places}:
+                one = next((one for one in unfenced(self._of_nova) if uuid in one.places), None)
                 if one is None:
                     continue
                 written = self.claim({uuid: self.places.get(uuid, one.places[uuid])})
@@ -234,9 +235,6 @@ class GangClaim:
     def _of_nova(self) -> set[str]:
         """Instances that Nova has claimed and not released again."""
         return self._placed.keys() - self._given_back
-
-    def _unfenced(self) -> list[Transaction]:
-        return self.ledger.unfenced(self._of_nova)
 
     def _send(self, sent: Transaction) -> Written:
         written = allocations.write(self._owner, sent.consumers)
