@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import nova.conf
 from oslo_config import cfg
 
-from hpc_sched.core.decision_entry import ACTIVE
+from hpc_sched.core.decision_summary import ACTIVE
 
 CONF = nova.conf.CONF
 
@@ -18,10 +18,7 @@ CONF = nova.conf.CONF
 MODULES: Mapping[str, tuple[str, ...]] = {
     "mode": ("hpc_sched.nova_glue.shadow_session",),
     "interference_file": ("hpc_sched.core.sharing.interference_file",),
-    "decision_log": (
-        "hpc_sched.nova_glue.io.decision_log",
-        "hpc_sched.nova_glue.record.logged_input",
-    ),
+    "decision_log": ("hpc_sched.nova_glue.record.logged_entry",),
     "metrics_address": ("hpc_sched.nova_glue.exporter.worker",),
 }
 

@@ -32,7 +32,7 @@ def install(path: Path) -> None:
     # The modules of the plugin need the classes of Nova's objects.
     scheduler_process.objects.register_all()
     from hpc_sched.filters.group_filter import GroupFilter
-    from hpc_sched.nova_glue.record import decision_record
+    from hpc_sched.nova_glue.io import decision_log
     from hpc_sched.weighers.group_weigher import GroupWeigher
 
     measured, lock = _Measured(), threading.Lock()
@@ -59,13 +59,13 @@ def install(path: Path) -> None:
 
         return call
 
-    real_append = decision_record.append
+    real_append = decision_log.append
 
     def append(log: str, entry: dict[str, Any]) -> None:
         measured.decision = entry
         real_append(log, entry)
 
-    decision_record.append = append
+    decision_log.append = append
     GroupFilter.filter_all = timed(GroupFilter.filter_all)
     GroupWeigher.weigh_objects = timed(GroupWeigher.weigh_objects)
 

@@ -14,7 +14,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.nova_glue.io import decision_log
 from hpc_sched.nova_glue.read.instances import group_members
-from hpc_sched.nova_glue.record import decision_record
+from hpc_sched.nova_glue.record import logged_entry
 from hpc_sched.weighers.bunch import BunchWeigher
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from hpc_sched.weighers.rack_capacity import RackCapacityWeigher
@@ -189,7 +189,7 @@ def test_a_record_names_the_api_request_by_the_context_that_the_spec_came_with(g
 
 def test_a_record_names_no_more_vms_than_a_line_can_hold(group, tmp_path):
     CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
-    queue = queue_of(decision_record.MAX_INSTANCES + 1)
+    queue = queue_of(logged_entry.MAX_INSTANCES + 1)
     group(queue=queue, left=1)
     request = spec(uuid=queue[0])
     weigh(HopByteWeigher(), run(states_of("leaf1"), request, HPCGroupFilter()), request)

@@ -18,7 +18,7 @@ from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import group_members
-from hpc_sched.nova_glue.record import decision_record
+from hpc_sched.nova_glue.record import logged_entry
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import (
     FABRIC,
@@ -169,7 +169,7 @@ def test_a_bug_in_telling_a_refusal_changes_nothing_of_it(group, monkeypatch, ca
         raise ZeroDivisionError("boom")
 
     CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
-    monkeypatch.setattr(decision_record, "append", broken)
+    monkeypatch.setattr(logged_entry, "append", broken)
     group(left=33)
     constraints = wishing(require="pod")
     assert "needs one pod" in why_refused(states_of(), spec(count=33, extra_specs=constraints))

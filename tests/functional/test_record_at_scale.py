@@ -16,10 +16,10 @@ from pathlib import Path
 import nova.conf
 import pytest
 
-from hpc_sched.core.decision_entry import LoggedPlan
+from hpc_sched.core.decision_summary import LoggedPlan
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue.phases import ServedGroup
-from hpc_sched.nova_glue.record import decision_record, logged_input
+from hpc_sched.nova_glue.record import decision_record, logged_entry, logged_input
 from tests.counted_calls import calls_of
 from tests.functional.states import (
     configured,
@@ -50,7 +50,9 @@ def written(state: ServedGroup, answer: Plan | Rejection, made: LoggedPlan) -> t
     texts: list[str] = []
 
     def write() -> None:
-        entry = decision_record._entry(state.claims, state.group.request(), answer, made, None)
+        entry = logged_entry.of_decision(
+            state.group, state.group.request(), answer, made, None, None
+        )
         texts.append(json.dumps(entry.as_json(), separators=(",", ":")))
 
     return calls_of(write), len(texts[0])

@@ -22,7 +22,7 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io import decision_log, loaded_topology
 from hpc_sched.nova_glue.read.instances import group_members
-from hpc_sched.nova_glue.record import decision_record
+from hpc_sched.nova_glue.record import logged_entry
 from hpc_sched.nova_glue.session import PlacementSession
 from tests.functional import faults
 from tests.functional.cloud_kinds import EMPTY
@@ -242,7 +242,7 @@ def broken(*_args: object, **_more: object) -> Any:
         (group_members, "read"),
         (PlacementSession, "_read"),
         (PlacementSession, "colocated"),
-        (decision_record, "_entry"),
+        (logged_entry, "of_decision"),
         (decision_log, "append"),
     ],
     ids=lambda part: part if isinstance(part, str) else part.__name__.rpartition(".")[2],

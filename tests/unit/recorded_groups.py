@@ -11,7 +11,8 @@ import numpy as np
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.counterfactual.costs import decided
 from hpc_sched.core.counterfactual.recording import LeftOut, RemovedHosts, logged_input
-from hpc_sched.core.decision_entry import DecisionEntry, LoggedPlan, LoggedRejection
+from hpc_sched.core.decision_entry import DecisionEntry
+from hpc_sched.core.decision_summary import LoggedPlan, LoggedRejection
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection

@@ -17,15 +17,12 @@ import nova.conf
 import numpy as np
 from nova import objects
 from oslo_log import log as logging
-from oslo_utils import timeutils
 
 from hpc_sched import clock, conf
-from hpc_sched.core.decision_entry import LANDED, DecisionEntry, LoggedLanding, LoggedPlan
+from hpc_sched.core.decision_summary import LoggedLanding, LoggedPlan
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
-from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 from hpc_sched.nova_glue.read.nova_claims import ClaimObserver
-from hpc_sched.nova_glue.record import decision_record
 from hpc_sched.nova_glue.record.decision_record import LoggedDecision
 from hpc_sched.topology.model import Topology
 
@@ -136,7 +133,7 @@ def _log(request: Followed, *, is_ended: bool) -> bool:
         if is_ended or idle >= IDLE:
             if is_shadow and logged is not None and logged.path:
                 failed = LoggedLanding(released=True)
-                decision_record.append(logged.path, _entry(request.subject, failed))
+                _append(logged.path, request.subject, failed)
             return True
         return not is_shadow and logged is not None and logged.is_refused
     subject, has_failed = request.subject, request.observer.nova_has_released
@@ -149,23 +146,25 @@ def _log(request: Followed, *, is_ended: bool) -> bool:
     level = logging.DEBUG if is_expected else logging.INFO
     LOG.log(level, "%s: %s", subject.name, _sentence(landed))
     if logged.path:
-        decision_record.append(logged.path, _entry(subject, landed))
+        _append(logged.path, subject, landed)
     return True
 
 
-def _entry(subject: Subject, landed: LoggedLanding) -> DecisionEntry:
-    return DecisionEntry(
-        time=timeutils.utcnow().isoformat(),
+def _append(path: str, subject: Subject, landed: LoggedLanding) -> None:
+    """Append a line to the decision log."""
+    # Loaded by optional_modules.
+    from hpc_sched.nova_glue.record import logged_entry
+
+    entry = logged_entry.of_landing(
+        landed,
         request_id=subject.request_id,
         instance=subject.instance,
-        instances=subject.instances and subject.instances[: decision_record.MAX_INSTANCES],
+        instances=subject.instances,
         group=subject.group,
         left=subject.left,
-        decision=LANDED,
-        mode=conf.recorded_mode(CONF),
-        landed=landed,
-        scheduler=scheduler_digests.record(subject.digest),
+        topology=subject.digest,
     )
+    logged_entry.append(path, entry)
 
 
 def _landing(

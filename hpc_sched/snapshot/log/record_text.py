@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from hpc_sched import terminal_text
-from hpc_sched.core.decision_entry import (
+from hpc_sched.core.decision_entry import DecisionEntry, LeafCandidates
+from hpc_sched.core.decision_summary import (
     LANDED,
     SHADOW,
-    DecisionEntry,
-    LeafCandidates,
     LoggedClaim,
     LoggedLanding,
     LoggedPlan,
