@@ -9,7 +9,7 @@ from oslo_config import cfg, types
 from hpc_sched import exceptions
 from hpc_sched.configuration import topology_options
 from hpc_sched.configuration.option_value import value_of
-from hpc_sched.core.decision_summary import ACTIVE, SHADOW
+from hpc_sched.core.logged.decision_summary import ACTIVE, SHADOW
 from hpc_sched.core.processors import processor_speeds as speeds
 from hpc_sched.topology.readers import driver_options
 

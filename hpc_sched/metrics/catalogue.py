@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
-from hpc_sched.core.decision_summary import ACTIVE, PARTS, SHADOW
+from hpc_sched.core.logged.decision_summary import ACTIVE, PARTS, SHADOW
 
 PREFIX = "hpc_sched_"
 SERVER = "hpc_sched"  # what the endpoints call themselves in HTTP

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import nova.conf
 from oslo_config import cfg
 
-from hpc_sched.core.decision_summary import ACTIVE
+from hpc_sched.core.logged.decision_summary import ACTIVE
 
 CONF = nova.conf.CONF
 

@@ -16,7 +16,7 @@ from nova.scheduler import filters, host_manager, weights
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched import conf
-from hpc_sched.core.decision_summary import LANDED
+from hpc_sched.core.logged.decision_summary import LANDED
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.group_filter import GroupFilter

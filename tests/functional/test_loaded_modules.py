@@ -21,7 +21,7 @@ OFF = {
     "hpc_sched.metrics": "metrics_address",
     "hpc_sched.nova_glue.exporter": "metrics_address",
     "hpc_sched.nova_glue.io.decision_log": "decision_log",
-    "hpc_sched.core.decision_entry": "decision_log",
+    "hpc_sched.core.logged.decision_entry": "decision_log",
     "hpc_sched.nova_glue.record.logged_entry": "decision_log",
     "hpc_sched.nova_glue.record.logged_input": "decision_log",
     "hpc_sched.core.counterfactual": "decision_log",

@@ -16,7 +16,7 @@ from pathlib import Path
 import nova.conf
 import pytest
 
-from hpc_sched.core.decision_summary import LoggedPlan
+from hpc_sched.core.logged.decision_summary import LoggedPlan
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue.phases import ServedGroup
 from hpc_sched.nova_glue.record import decision_record, logged_entry, logged_input

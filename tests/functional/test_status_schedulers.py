@@ -16,7 +16,7 @@ from nova import objects
 from oslo_upgradecheck.upgradecheck import Code
 from oslo_utils import timeutils
 
-from hpc_sched.core.decision_summary import LoggedScheduler
+from hpc_sched.core.logged.decision_summary import LoggedScheduler
 from hpc_sched.nova_glue.io import loaded_topology, scheduler_digests
 from hpc_sched.status import upgrade_check
 from hpc_sched.status.checks import schedulers

@@ -18,7 +18,7 @@ from nova.db.main import models as main_models
 from oslo_utils import timeutils
 
 from hpc_sched import exceptions
-from hpc_sched.core.decision_summary import READS
+from hpc_sched.core.logged.decision_summary import READS
 from hpc_sched.nova_glue.io import databases, limited_reads, request_deadline
 
 CELL0, CELL = 0, 1

@@ -13,7 +13,7 @@ import nova.conf
 import pytest
 
 from hpc_sched import clock, exceptions
-from hpc_sched.core.decision_summary import (
+from hpc_sched.core.logged.decision_summary import (
     CLAIMS,
     OTHER,
     PARTS,

@@ -11,10 +11,10 @@ import numpy as np
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.counterfactual.costs import decided
 from hpc_sched.core.counterfactual.recording import LeftOut, RemovedHosts, logged_input
-from hpc_sched.core.decision_entry import DecisionEntry
-from hpc_sched.core.decision_summary import LoggedPlan, LoggedRejection
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.logged.decision_entry import DecisionEntry
+from hpc_sched.core.logged.decision_summary import LoggedPlan, LoggedRejection
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT
 from hpc_sched.core.processors.group_processors import HostProcessors

@@ -21,8 +21,8 @@ from hpc_sched.core.counterfactual.host_classes import (
     classes_in,
 )
 from hpc_sched.core.counterfactual.rebuilt_request import of_size, rebuilt
-from hpc_sched.core.decision_entry import DecisionEntry
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.logged.decision_entry import DecisionEntry
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.plan.time_limit import NO_LIMIT
 from hpc_sched.topology import Topology

@@ -8,7 +8,7 @@ from hpc_sched import exceptions
 from hpc_sched.cli.common.argument_types import argument
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.common.sources import STDIN
-from hpc_sched.core.decision_summary import SHADOW
+from hpc_sched.core.logged.decision_summary import SHADOW
 from hpc_sched.snapshot.log import log_lines, logged_decisions, logged_schedulers
 from hpc_sched.topology import plurals
 

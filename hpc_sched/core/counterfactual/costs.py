@@ -13,10 +13,10 @@ import numpy as np
 from hpc_sched.core.constraints import NO_CONSTRAINTS
 from hpc_sched.core.constraints.group_size import GroupSize
 from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError, of_size
-from hpc_sched.core.decision_entry import DecisionEntry
-from hpc_sched.core.decision_summary import LoggedPlan
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.core.logged.decision_entry import DecisionEntry
+from hpc_sched.core.logged.decision_summary import LoggedPlan
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.plan.time_limit import TimeLimit
 from hpc_sched.core.processor_choice import ProcessorChoice, choose_processor

@@ -10,8 +10,8 @@ from hpc_sched.core.arrays import Mask
 from hpc_sched.core.constraints import level_of
 from hpc_sched.core.counterfactual.costs import NO_TIME, cost_of, planned_again
 from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError, of_size
-from hpc_sched.core.decision_entry import DecisionEntry
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.logged.decision_entry import DecisionEntry
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.plan.time_limit import TimeLimit
 from hpc_sched.core.processor_choice import ProcessorChoice, choose_processor

@@ -16,8 +16,8 @@ from hpc_sched.core.constraints.homogeneous import CHOICES
 from hpc_sched.core.constraints.server_group_policy import HARD_POLICIES, HardPolicy, most_per_host
 from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.core.counterfactual.host_classes import NONE, NOT_A_CANDIDATE, HostClass, classes_in
-from hpc_sched.core.decision_entry import DecisionEntry, LoggedInput
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.logged.decision_entry import DecisionEntry, LoggedInput
 from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.topology.model import Topology

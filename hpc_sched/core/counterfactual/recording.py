@@ -10,8 +10,8 @@ import numpy as np
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints.server_group_policy import HardPolicy
 from hpc_sched.core.counterfactual.host_classes import NONE, NOT_A_CANDIDATE, HostClass
-from hpc_sched.core.decision_entry import LoggedInput
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.logged.decision_entry import LoggedInput
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.topology.model import Topology
 

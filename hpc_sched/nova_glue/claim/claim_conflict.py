@@ -13,7 +13,7 @@ import numpy as np
 
 from hpc_sched import clock, exceptions
 from hpc_sched.core.constraints.server_group_policy import HARD_POLICIES
-from hpc_sched.core.decision_summary import TURNS
+from hpc_sched.core.logged.decision_summary import TURNS
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io import request_deadline

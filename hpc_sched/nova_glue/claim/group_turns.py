@@ -16,7 +16,7 @@ from nova import context as nova_context
 from nova.scheduler import host_manager
 
 from hpc_sched import clock
-from hpc_sched.core.decision_summary import TURNS
+from hpc_sched.core.logged.decision_summary import TURNS
 from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
 from hpc_sched.nova_glue.io import request_deadline
 from hpc_sched.nova_glue.read.instances import in_flight_instances

@@ -8,8 +8,8 @@ from oslo_log import log as logging
 
 from hpc_sched import clock
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.decision_summary import PLANNING
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.logged.decision_summary import PLANNING
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.ranking import planned_counts
 from hpc_sched.core.plan.result import Plan, Rejection

@@ -7,7 +7,7 @@ import nova.conf
 
 from hpc_sched import conf
 from hpc_sched.core.arrays import Mask
-from hpc_sched.core.decision_summary import PLANNING, total_seconds
+from hpc_sched.core.logged.decision_summary import PLANNING, total_seconds
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue.io import databases, placement
 from hpc_sched.nova_glue.request_metrics import RequestMetrics

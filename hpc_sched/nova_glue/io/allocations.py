@@ -19,7 +19,7 @@ from nova.scheduler.client import report
 from urllib3 import exceptions as urllib3_exceptions
 
 from hpc_sched import exceptions, masking
-from hpc_sched.core.decision_summary import CLAIMS
+from hpc_sched.core.logged.decision_summary import CLAIMS
 from hpc_sched.nova_glue.io import request_deadline
 
 # As Nova's own claims: consumers have generations (1.28), but no type (1.38).

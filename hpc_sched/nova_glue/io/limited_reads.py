@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from nova.conf import CONF
 
 from hpc_sched import clock, exceptions
-from hpc_sched.core.decision_summary import READS
+from hpc_sched.core.logged.decision_summary import READS
 from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
 
 Answer = TypeVar("Answer")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from nova.conf import CONF
 
 from hpc_sched import clock
-from hpc_sched.core.decision_summary import OTHER, PARTS
+from hpc_sched.core.logged.decision_summary import OTHER, PARTS
 from hpc_sched.nova_glue import request_metrics
 
 # Reads for many requests go on as long as rows come: multiple of cell_timeout for all of them.

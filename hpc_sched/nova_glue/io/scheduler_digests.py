@@ -14,7 +14,7 @@ from oslo_log import log as logging
 
 import hpc_sched
 from hpc_sched import conf, digests
-from hpc_sched.core.decision_summary import LoggedScheduler
+from hpc_sched.core.logged.decision_summary import LoggedScheduler
 
 LOG = logging.getLogger(__name__)
 

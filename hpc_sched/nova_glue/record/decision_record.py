@@ -13,14 +13,14 @@ from nova import objects
 from oslo_log import log as logging
 
 from hpc_sched import conf
-from hpc_sched.core.decision_summary import (
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.logged.decision_summary import (
     LoggedClaim,
     LoggedPlan,
     LoggedRejection,
     times_text,
     total_seconds,
 )
-from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue import request_metrics
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
@@ -32,7 +32,7 @@ from hpc_sched.nova_glue.read.request_spec import (
 from hpc_sched.topology import plurals
 
 if TYPE_CHECKING:
-    from hpc_sched.core.decision_entry import DecisionEntry
+    from hpc_sched.core.logged.decision_entry import DecisionEntry
 
 CONF = nova.conf.CONF
 Times = dict[str, float]  # seconds by part

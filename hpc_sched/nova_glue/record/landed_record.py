@@ -19,8 +19,8 @@ from nova import objects
 from oslo_log import log as logging
 
 from hpc_sched import clock, conf
-from hpc_sched.core.decision_summary import LoggedLanding, LoggedPlan
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.core.logged.decision_summary import LoggedLanding, LoggedPlan
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 from hpc_sched.nova_glue.read.nova_claims import ClaimObserver
 from hpc_sched.nova_glue.record.decision_record import LoggedDecision

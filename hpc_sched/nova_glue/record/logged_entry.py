@@ -13,16 +13,16 @@ from oslo_utils import timeutils
 
 from hpc_sched import conf
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.decision_entry import DecisionEntry, LeafCandidates, LoggedShunned
-from hpc_sched.core.decision_summary import (
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.core.logged.decision_entry import DecisionEntry, LeafCandidates, LoggedShunned
+from hpc_sched.core.logged.decision_summary import (
     LANDED,
     LoggedClaim,
     LoggedLanding,
     LoggedPlan,
     LoggedRejection,
 )
-from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from nova.scheduler import host_manager
 
 from hpc_sched.core.counterfactual.recording import LeftOut, RemovedHosts, logged_input
-from hpc_sched.core.decision_entry import LoggedInput
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.logged.decision_entry import LoggedInput
 from hpc_sched.nova_glue.read.inputs import Inputs
 from hpc_sched.nova_glue.read.room import compared_hosts, host_state_room
 

@@ -15,8 +15,8 @@ from hpc_sched.core.counterfactual.costs import (
 from hpc_sched.core.counterfactual.open_hosts import PlannedAgain
 from hpc_sched.core.counterfactual.rebuilt_request import RecordError, rebuilt
 from hpc_sched.core.counterfactual.why_not import Use, WhyNot, counted, why_not
-from hpc_sched.core.decision_entry import DecisionEntry
-from hpc_sched.core.decision_summary import LANDED
+from hpc_sched.core.logged.decision_entry import DecisionEntry
+from hpc_sched.core.logged.decision_summary import LANDED
 from hpc_sched.core.plan.time_limit import TimeLimit
 from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology

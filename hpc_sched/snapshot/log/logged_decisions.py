@@ -10,8 +10,8 @@ from typing import Any, Self, get_type_hints
 import msgspec
 
 from hpc_sched import exceptions, files
-from hpc_sched.core.decision_entry import DecisionEntry
-from hpc_sched.core.decision_summary import LANDED, SHADOW, LoggedScheduler
+from hpc_sched.core.logged.decision_entry import DecisionEntry
+from hpc_sched.core.logged.decision_summary import LANDED, SHADOW, LoggedScheduler
 from hpc_sched.json_values import ValueCounter
 from hpc_sched.snapshot.log import log_lines
 

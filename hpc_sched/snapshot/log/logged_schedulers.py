@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from hpc_sched import terminal_text
-from hpc_sched.core.decision_summary import LoggedScheduler
+from hpc_sched.core.logged.decision_summary import LoggedScheduler
 from hpc_sched.snapshot.log.logged_decisions import Record, entry_of
 from hpc_sched.topology.grouping import by_key
 

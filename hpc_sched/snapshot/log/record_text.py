@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from hpc_sched import terminal_text
-from hpc_sched.core.decision_entry import DecisionEntry, LeafCandidates
-from hpc_sched.core.decision_summary import (
+from hpc_sched.core.logged.decision_entry import DecisionEntry, LeafCandidates
+from hpc_sched.core.logged.decision_summary import (
     LANDED,
     SHADOW,
     LoggedClaim,

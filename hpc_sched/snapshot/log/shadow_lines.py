@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from hpc_sched.core.decision_summary import LANDED, SHADOW, LoggedLanding
+from hpc_sched.core.logged.decision_summary import LANDED, SHADOW, LoggedLanding
 
 # Decisions that wait for their landing; the oldest one is given up beyond it.
 MAX_WAITING = 100_000

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from hpc_sched.core.decision_summary import PLANNING, READS, LoggedLanding
+from hpc_sched.core.logged.decision_summary import PLANNING, READS, LoggedLanding
 from hpc_sched.snapshot.log.shadow_lines import Line, bounded_seconds
 
 # Projects with rows of their own; a log may have any number.

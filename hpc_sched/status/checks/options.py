@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hpc_sched import conf, exceptions
 from hpc_sched.configuration import config_files
-from hpc_sched.core.decision_summary import SHADOW
+from hpc_sched.core.logged.decision_summary import SHADOW
 from hpc_sched.core.sharing.interference_file import read_index
 from hpc_sched.enabled_plugins import GROUP_FILTER, INTERFERENCE_FILTER, MDOBP_WEIGHER
 from hpc_sched.nova_glue import configured_plugins

@@ -11,7 +11,7 @@ from oslo_upgradecheck.upgradecheck import Result
 
 import hpc_sched
 from hpc_sched import conf, digests, exceptions, masking
-from hpc_sched.core.decision_summary import LoggedScheduler
+from hpc_sched.core.logged.decision_summary import LoggedScheduler
 from hpc_sched.core.sharing.interference_file import read_index
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.io import scheduler_digests

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from oslo_log import log as logging
 
 from hpc_sched import clock
-from hpc_sched.core.decision_summary import CLAIMS
+from hpc_sched.core.logged.decision_summary import CLAIMS
 from hpc_sched.nova_glue.claim.transaction.ledger import Holding, contains, same
 from hpc_sched.nova_glue.io import allocations, request_deadline
 from hpc_sched.nova_glue.io.allocations import Allocations, Answer, Consumer, Owner

@@ -14,7 +14,7 @@ from oslo_log import log as logging
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
-from hpc_sched.core.decision_summary import READS
+from hpc_sched.core.logged.decision_summary import READS
 from hpc_sched.core.sharing.cache_interference import Application, dedicated_room, room
 from hpc_sched.enabled_plugins import DEDICATED_FILTER
 from hpc_sched.nova_glue.io import databases, request_deadline

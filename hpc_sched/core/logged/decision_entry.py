@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any
 
-from hpc_sched.core.decision_summary import (
+from hpc_sched.core.logged.decision_summary import (
     LoggedClaim,
     LoggedLanding,
     LoggedPlan,
