@@ -75,17 +75,17 @@ class Written:
             }
             for uuid, root in self.roots.items()
         }
-        read = placement_providers.read(Api(cloud.placement), totals, lambda _text: None)
+        trees, shared = placement_providers.read(Api(cloud.placement), totals, lambda _text: None)
         self.snapshot = Snapshot(
             taken="now",
             hypervisors=tuple(
-                Hypervisor(uuid, uuid, True, True, {"VCPU": 1}, {}, providers=read.trees[uuid])
+                Hypervisor(uuid, uuid, True, True, {"VCPU": 1}, {}, providers=trees[uuid])
                 for uuid in self.hosts
             ),
             servers=(),
             groups=(),
             flavors=(),
-            shared_providers=read.shared,
+            shared_providers=shared,
             pci_aliases=(ALIAS,),
             pci_in_placement=True,
         )

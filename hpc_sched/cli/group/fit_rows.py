@@ -65,11 +65,15 @@ def _leaves(found: Cloud, plan: Plan) -> dict[str, dict[str, int]]:
 
 def places(found: Cloud, plan: Plan) -> Table:
     """Return a row for each leaf with planned VMs, in the order of the plan."""
-    rows = []
-    for leaf, hosts in _leaves(found, plan).items():
-        above = " ".join(found.topology.ancestors(next(iter(hosts)))[1:])
-        rows.append((leaf, above, sum(hosts.values()), ", ".join(hostlist.fold_counts(hosts))))
-    return PLACES, rows
+    return PLACES, [
+        (
+            leaf,
+            " ".join(found.topology.ancestors(next(iter(hosts)))[1:]),
+            sum(hosts.values()),
+            ", ".join(hostlist.fold_counts(hosts)),
+        )
+        for leaf, hosts in _leaves(found, plan).items()
+    ]
 
 
 def largest(state: SnapshotRequest) -> Table:

@@ -1,6 +1,7 @@
 """The rows that hpc-sched simulate prints."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any
@@ -59,14 +60,14 @@ def of_policies(results: Sequence[Result], comparison: Comparison, *, all_column
     names = _with_killed((*_OF_A_POLICY, *cost), results)
     if all_columns:
         names = ("policy", "runs", *(column.field for column in COLUMNS))
-    marked, rows = _marked(comparison), []
-    for policy in comparison.policies:
-        runs = sum(result.summary.policy == policy.name for result in results)
-        cells = [
-            _mean(policy.means[name], is_best=policy.name in marked[name]) for name in names[2:]
+    marked, runs = _marked(comparison), Counter(result.summary.policy for result in results)
+    return names, [
+        [
+            *(policy.name, runs[policy.name]),
+            *(_mean(policy.means[n], is_best=policy.name in marked[n]) for n in names[2:]),
         ]
-        rows.append([policy.name, runs, *cells])
-    return names, rows
+        for policy in comparison.policies
+    ]
 
 
 def below(comparison: Comparison) -> Iterator[str]:
