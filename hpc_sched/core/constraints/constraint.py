@@ -1,14 +1,15 @@
 """What a constraint is: all that its ``hpc:`` key means, from the flavor to the explanation.
 
-A new constraint that can be stated by the fields of :class:`Bounds` is a class of its own here,
-and an entry in ``values.CONSTRAINTS``. A new *kind* of bound is a field of ``Bounds`` with its
-words (``needs``, ``within``), and the planner must keep it wherever it keeps the others:
+It speaks to the planner by :class:`Bounds`. A new constraint that their fields can state is a
+module of this package and an entry in ``values.CONSTRAINTS``. A new *kind* of bound is a field of
+``Bounds`` with its words (``needs``, ``within``), and the planner must keep it wherever it keeps
+the others:
 
 * ``plan.switch_rooms``: ``rooms_below`` and ``switches_with_room``, what a switch takes within it
 * ``plan.exact.best_counts``: the best plan within it, and ``plan.best_fit``: any plan, once the
   time limit has passed
 * ``plan.rejection``: ``conflict_of`` for members that break it, ``broken_by`` for planned VMs
-* ``plan.pruning.permitted_hosts``: where the VMs of a plan may be instead; if that depends on where
+* ``plan.ranking.permitted_hosts``: where the VMs of a plan may be instead; if that depends on where
   others are, ``GroupRequest.permitted_next`` and ``Bounds.change_with_each_vm``
 * ``plan.planner.attempts``: if it may give way
 """
