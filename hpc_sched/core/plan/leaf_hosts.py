@@ -68,7 +68,7 @@ def leaf_hosts(problem: Problem, most: int, among: Array) -> dict[int, LeafHosts
 
 def leaf_gains(hosts: LeafHosts, most: int) -> Array:
     """Return the most pairs on one host that 0, 1 .. ``most`` new VMs add. Shape (most + 1,)."""
-    return functools.reduce(functools.partial(maxplus, most=most), hosts.gains)[: most + 1]
+    return functools.reduce(lambda one, two: maxplus(one, two, most), hosts.gains)[: most + 1]
 
 
 def places(problem: Problem, hosts: LeafHosts, count: int) -> list[int]:

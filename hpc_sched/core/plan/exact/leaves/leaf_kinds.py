@@ -93,12 +93,13 @@ def _classes(
     is_convex &= on_host == np.maximum.reduceat(problem.members[hosts], starts)
     if not problem.pack_hosts:
         is_convex[:], is_one, on_host = True, np.zeros_like(is_one), np.zeros_like(on_host)
-    levels = problem.topology.switches
+    levels, sizes = problem.topology.switches, np.minimum(rooms, count).tolist()
+    rises = [levels[switch].level - 1 if switch >= 0 else 0 for switch in above.tolist()]
+    there = here.tolist()
 
     def saved(i: int) -> Array:
         """Return the hops that VMs save above a leaf."""
-        rise = levels[above[i]].level - 1 if above[i] >= 0 else 0
-        return saving(int(here[i]), rise, min(int(rooms[i]), count))
+        return saving(there[i], rises[i], sizes[i])
 
     keys = (above, is_one, on_host, here, *([rooms] if is_spread else []))
     for part in _alike(np.flatnonzero(is_convex), keys, -rooms, tie):
@@ -114,9 +115,8 @@ def _classes(
     inside = leaf_hosts(problem, count, hosts[np.repeat(~is_convex, number)])
     equal: dict[tuple[int, int, int, bytes], tuple[list[int], Array]] = {}
     for i in others[np.argsort(tie[others])].tolist():
-        above_leaf = saved(i)
-        gains = leaf_gains(inside[int(leaves[i])], len(above_leaf) - 1) + above_leaf
-        key = int(above[i]), int(rooms[i]), int(here[i]), _digest(gains)
+        gains = leaf_gains(inside[int(leaves[i])], sizes[i]) + saved(i)
+        key = int(above[i]), int(rooms[i]), there[i], _digest(gains)
         equal.setdefault(key, ([], gains))[0].append(i)
     for same, gains in equal.values():
         yield same, gains, False
