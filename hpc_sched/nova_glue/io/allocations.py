@@ -165,8 +165,7 @@ def _outcome(response: Any) -> Written:
     if status == 400 or (status == 409 and code != _CONCURRENT):
         return Written(Answer.NO_ROOM, detail)
     if status == 409:
-        expected = _EXPECTED.search(detail)
-        if expected is None:
+        if (expected := _EXPECTED.search(detail)) is None:
             return Written(Answer.CONFLICT, detail)
         is_pending = expected[1] == "0"
         return Written(Answer.CONSUMER_PENDING if is_pending else Answer.CONSUMER_CHANGED, detail)

@@ -120,10 +120,9 @@ class CircuitBreaker:
         with self._changed:
             self._leave(answer)
             # Many requests at once wait long for a source that answers them one by one.
-            if self.retry_at is None and self._last_end > began:
-                return
+            has_answered = self.retry_at is None and self._last_end > began
             # A request near its deadline says nothing about the source's speed.
-            if self._hangs(began, PART_FOR_ROWS * CONF.hpc_sched.cell_timeout):
+            if not has_answered and self._hangs(began, PART_FOR_ROWS * CONF.hpc_sched.cell_timeout):
                 self._open()
 
     def _hangs(self, began: float, silence: float) -> bool:

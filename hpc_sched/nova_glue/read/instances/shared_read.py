@@ -50,9 +50,7 @@ class SharedRead(Generic[Key, Result]):
         :raises Exception: what the read raises
         """
         with self._lock:
-            if self._next is None:
-                self._next = _Batch(contextvars.copy_context())
-            batch = self._next
+            batch = self._next = self._next or _Batch(contextvars.copy_context())
             batch.keys.append(key)
             must_start = not self._is_running
             self._is_running = True

@@ -47,11 +47,8 @@ class NovaFitting:
     @property
     def name(self) -> str:
         """What is wanted, for the reason of a refusal."""
-        wanted = [
-            *(["NUMA cells"] if self.numa_topology is not None else []),
-            *(["PCI devices"] if self.pci_requests else []),
-        ]
-        return " and ".join(wanted)
+        wanted = {"NUMA cells": self.numa_topology is not None, "PCI devices": self.pci_requests}
+        return " and ".join(name for name in wanted if wanted[name])
 
     def start(self, state: host_manager.HostState) -> DeviceUse:
         """Return the present use of a host, which the request's claims have changed already."""
