@@ -53,8 +53,8 @@ def of(
         *([there.metadata.get(METADATA, "") for there in s.aggregates or ()] for s in states),
         *(metadata.get(host, []) for host, _ in elsewhere),
     ]
-    texts = [*(state.cpu_info for state in states), *(cpu_info.get(place) for place in elsewhere)]
-    reported = [parse_cpu_info(text) for text in texts]
+    reported = [parse_cpu_info(state.cpu_info) for state in states]
+    reported += [parse_cpu_info(cpu_info.get(place)) for place in elsewhere]
     names = types_of(in_metadata, _in_file(places, fabric), reported)
     # The metadata of aggregates would come before what the topology says.
     unknown = dict.fromkeys(elsewhere if read is None else ())
@@ -76,15 +76,17 @@ def _in_file(places: Iterable[Place], fabric: Fabric) -> list[str | None]:
 
 
 def _of_members(
-    members: Mapping[Place, int], places: Iterable[Place], type_at: Mapping[Place, str | None]
+    members: Mapping[Place, int], places: Iterable[Place], type_at: dict[Place, str | None]
 ) -> Counter[str | None]:
-    """Return the number of members on each type."""
-    found = dict(type_at)
+    """Return the number of members on each type.
+
+    :param type_at: gets the type of each service host too
+    """
     for host, node in places:
-        found.setdefault((host, None), found[host, node])
+        type_at.setdefault((host, None), type_at[host, node])
     types: Counter[str | None] = Counter()
     for place, count in members.items():
-        types[found[place]] += count
+        types[type_at[place]] += count
     return types
 
 
