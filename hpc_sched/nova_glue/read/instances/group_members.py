@@ -92,11 +92,8 @@ def read(
         group = GroupMembership(members, (), left, is_move, (problem,), is_partial=True)
     problems = request_deadline.not_yet_logged(group.problems)
     if problems:
-        LOG.warning(
-            "Group %s: placed with what the scheduler itself knows of some VMs: %s",
-            request.group_id,
-            "; ".join(problems),
-        )
+        text = "Group %s: placed with what the scheduler itself knows of some VMs: %s"
+        LOG.warning(text, request.group_id, "; ".join(problems))
     return group
 
 
@@ -152,22 +149,22 @@ def _members_in(
         members, (), 1, is_move, tuple(problems), is_partial, cells=records.cells
     )
     if is_move:
-        # The followers have requests of their own.
-        return replace(
-            known,
-            queue=tuple(sorted((own, *(member.uuid for member in followers)))),
-            leaving=Counter((member.host or "", member.nodename) for member in followers),
-        )
+        return _moving(known, own, followers)
     # Orphans may await a place for ever: they affect the choice of leaf, but take no place from
     # the instances that are being scheduled.
     left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
+    found = replace(known, queue=(*left, *last), left=request.count, orphans=len(last))
+    return replace(found, in_flight=places, unknown=looked_up.unanswered)
+
+
+def _moving(
+    known: GroupMembership, own: str, followers: Sequence[member_records.CellMember]
+) -> GroupMembership:
+    """Return the members next to one that moves; its followers have requests of their own."""
     return replace(
         known,
-        queue=(*left, *last),
-        left=request.count,
-        orphans=len(last),
-        in_flight=places,
-        unknown=looked_up.unanswered,
+        queue=tuple(sorted((own, *(member.uuid for member in followers)))),
+        leaving=Counter((member.host or "", member.nodename) for member in followers),
     )
 
 

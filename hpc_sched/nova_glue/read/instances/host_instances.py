@@ -146,16 +146,9 @@ def read(
     awaiting = [*requested, *carried.values(), *(vm for vm in there if not vm.host)]
     # The order of look-ups: the oldest have mostly failed.
     awaiting.sort(key=lambda vm: (vm.since or datetime.datetime.min, vm.uuid), reverse=True)
-    made = AllInstances(
-        [vm for vm in there if vm.host],
-        cells,
-        in_cells,
-        being_created,
-        awaiting,
-        down_cells=frozenset(answers.down_uuids),
-        problems=tuple(problems),
-        unlisted=unlisted,
-    )
+    on_hosts, down_cells = [vm for vm in there if vm.host], frozenset(answers.down_uuids)
+    made = AllInstances(on_hosts, cells, in_cells, being_created, awaiting, down_cells=down_cells)
+    made = replace(made, problems=tuple(problems), unlisted=unlisted)
     return _with_coming(context, made, carried, own_uuids, states)
 
 

@@ -70,12 +70,7 @@ def read(
     before, options = cache, tuple(CONF.hpc_sched[name] for name in _OPTIONS)
     cached = before.applications if before.options == options else {}
     uuids, problems = {instance.uuid for instance in instances}, list[str]()
-    # A resize changes the id of the flavor.
-    uncached = {
-        vm.uuid
-        for vm in instances
-        if vm.flavor is None and (vm.uuid not in cached or cached[vm.uuid][0] != vm.type_id)
-    }
+    uncached = {vm.uuid for vm in instances if vm.flavor is None and not _is_cached(vm, cached)}
     # Flavors first: most of them name a class, and then no request matters.
     flavors = _read_flavors(context, uncached, problems)
     creations = {uuid: before.creations[uuid] for uuid in uuids if uuid in before.creations}
@@ -85,9 +80,7 @@ def read(
         creations |= new
     # Without a RequestSpec an instance is from before Nova had them.
     known = {uuid: creations.get(uuid, _Creation()) for uuid in uuids.difference(unread)}
-    made = [
-        _with_application(vm, known.get(vm.uuid), cached, uncached, flavors) for vm in instances
-    ]
+    made = [_with_application(vm, known.get(vm.uuid), cached, flavors) for vm in instances]
     kept = {
         vm.uuid: (type_id, vm.application)
         for vm, type_id in made
@@ -100,15 +93,19 @@ def read(
     return [vm for vm, _ in made], tuple(problems)
 
 
+def _is_cached(vm: PlacedInstance, cached: Mapping[str, CachedApplication]) -> bool:
+    """True if the cached entry matches the instance's flavor id: a resize changes it."""
+    return vm.uuid in cached and cached[vm.uuid][0] == vm.type_id
+
+
 def _with_application(
     vm: PlacedInstance,
     creation: _Creation | None,
     cached: Mapping[str, CachedApplication],
-    uncached: Collection[str],
     flavors: Mapping[str, tuple[int | None, databases.Fields]],
 ) -> tuple[PlacedInstance, int | None]:
     """Return an instance with its application, and the id of the flavor that it was made from."""
-    if vm.flavor is None and vm.uuid not in uncached:
+    if vm.flavor is None and _is_cached(vm, cached):
         type_id, application = cached[vm.uuid]
         return vm._replace(application=application), type_id
     # A flavor of its own has what is in flight, or one side of a migration: few, and not long.
