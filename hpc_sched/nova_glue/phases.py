@@ -85,7 +85,8 @@ class ServedGroup:
         if found is None:
             return None
         claims = RequestClaims(GroupPlacement(found), turns[0])
-        return cls(claims.group, claims, CandidateOrder(found.rooms), RequestRecord(claims))
+        order = CandidateOrder(found.rooms.candidates, found.rooms.arrange)
+        return cls(claims.group, claims, order, RequestRecord(claims))
 
     def read_again(self, doubt: Doubt) -> bool:
         """Read what a claim has put in doubt; False if that would change nothing."""

@@ -13,8 +13,17 @@ from oslo_log import log as logging
 
 from hpc_sched import clock, conf, exceptions
 from hpc_sched.configuration import topology_options
-from hpc_sched.nova_glue.io import scheduler_digests, topology_source
-from hpc_sched.nova_glue.io.fabric import Fabric, Loaded
+from hpc_sched.nova_glue.io import scheduler_digests
+from hpc_sched.nova_glue.io.fabric import (
+    MAX_PROBLEMS,
+    Fabric,
+    Loaded,
+    check_complete,
+    error_text,
+    fingerprints,
+    read_source,
+    source_name,
+)
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 from hpc_sched.topology.model import Topology
 
@@ -83,7 +92,7 @@ def load() -> Fabric:
     source = topology_options.source(CONF)
     with load_lock:
         before = _loaded
-        files = topology_source.fingerprints(source[1])
+        files = fingerprints(source[1])
         # Every filter and weigher calls this: a command or the database is read once for all.
         if (
             before
@@ -92,10 +101,10 @@ def load() -> Fabric:
             and (source[1].get("path") or clock.current.monotonic() - before.read_at < _START)
         ):
             return before.fabric
-        driver, description, mark = topology_source.read(source)
+        driver, description, mark = read_source(source)
         fabric = Fabric(driver.parse(description))
         _loaded = Loaded(source, mark, fabric, files, clock.current.monotonic())
-    LOG.info("Topology loaded: %s (%s)", fabric.topology.summary(), topology_source.name(source))
+    LOG.info("Topology loaded: %s (%s)", fabric.topology.summary(), source_name(source))
     _log_remarks(fabric.topology)
     _report_digests()
     return fabric
@@ -107,7 +116,7 @@ def _try_to_load() -> None:
     try:
         load()
     except Exception as error:
-        text, is_known = topology_source.error_text(error)
+        text, is_known = error_text(error)
         logged = _NUMBER.sub("#", text)
         if logged != _missing.logged:
             LOG.error("%s; without a topology nothing is planned", text, exc_info=not is_known)
@@ -144,19 +153,19 @@ def _read_again() -> bool:
         try:
             _check_options()
             source = topology_options.source(CONF)
-            files = topology_source.fingerprints(source[1])
-            driver, description, mark = topology_source.read(source)
+            files = fingerprints(source[1])
+            driver, description, mark = read_source(source)
             is_same = mark is not None and (before.source, before.seen) == (source, mark)
             if is_same and (before.error or not before.waiting):
                 _loaded = replace(before, files=files, read_at=clock.current.monotonic())
                 return False
             newest = before.waiting.newest if is_same and before.waiting else None
             parsed = newest or driver.parse(description)
-            topology_source.check_complete(parsed)
+            check_complete(parsed)
             is_first = not before.is_other and before.source == source
             new, waiting, change = _compared(before, parsed, driver.is_discovered and is_first)
         except Exception as error:
-            text, is_known = topology_source.error_text(error)
+            text, is_known = error_text(error)
             # Errors of commands and databases differ by process ids and times: ignore numbers.
             mistake = text if mark is not None else _NUMBER.sub("#", text)
             if (before.source, before.error) != (source, mistake):
@@ -174,7 +183,7 @@ def _read_again() -> bool:
         # An unchanged fabric keeps its set of unknown hosts that have been logged.
         fabric = Fabric(new) if change else before.fabric
         _loaded = Loaded(source, mark, fabric, files, clock.current.monotonic(), waiting=waiting)
-    name = topology_source.name(source)
+    name = source_name(source)
     if change:
         LOG.info("Topology changed: %s; now %s (%s)", change.summary(), new.summary(), name)
         _log_remarks(new)
@@ -243,8 +252,8 @@ def on_mutate(_conf: object, _fresh: object) -> None:
 def _log_remarks(topology: Topology) -> None:
     for text in topology.incomplete:
         LOG.warning("Topology: incomplete: %s", text)
-    for remark in topology.remarks[: topology_source.MAX_PROBLEMS]:
+    for remark in topology.remarks[:MAX_PROBLEMS]:
         LOG.warning("Topology: %s", remark)
-    more = len(topology.remarks) - topology_source.MAX_PROBLEMS
+    more = len(topology.remarks) - MAX_PROBLEMS
     if more > 0:
         LOG.warning("Topology: %d more remarks, see hpc-sched topology validate", more)

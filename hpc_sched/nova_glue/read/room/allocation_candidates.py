@@ -1,8 +1,8 @@
 """The allocation candidates of hosts, and which of them the next VM claims."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nova.conf import CONF
 from nova.scheduler import host_manager
@@ -11,9 +11,6 @@ from hpc_sched import conf
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.room.providers import Amounts
 from hpc_sched.nova_glue.io.allocations import Allocations
-
-if TYPE_CHECKING:
-    from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
 
 Candidate = Mapping[str, Any]  # an allocation request of Placement, as Nova hands it on
 
@@ -105,8 +102,13 @@ class AllocationCandidates:
 class CandidateOrder:
     """Puts first, on each host of a request, the candidate that its next VM shall claim."""
 
-    def __init__(self, rooms: "HostRooms") -> None:
-        self._rooms = rooms
+    def __init__(self, candidates: AllocationCandidates, arrange: Callable[[Array], None]) -> None:
+        """Start with the order of Placement.
+
+        :param arrange: puts the candidates of some HostStates in order
+        """
+        self._candidates = candidates
+        self._arrange = arrange
         # The VM whose candidates are in order, and the one that weighers have seen them for.
         self._arranged_for: str | None = None
         self._noted_for: str | None = None
@@ -119,10 +121,10 @@ class CandidateOrder:
         """
         if conf.is_shadow(CONF):
             return
-        candidates = self._rooms.candidates
+        candidates = self._candidates
         if candidates.differ and self._arranged_for != instance:
             self._arranged_for = instance
-            self._rooms.arrange(positions)
+            self._arrange(positions)
         if place is not None and candidates.offers(place):
             candidates.put_first(place.position, place.candidate)
 
@@ -134,8 +136,8 @@ class CandidateOrder:
         if self._noted_for == instance:
             return
         self._noted_for = instance
-        if self._rooms.candidates.differ and self._arranged_for == instance:
-            self._rooms.candidates.note_first(positions)
+        if self._candidates.differ and self._arranged_for == instance:
+            self._candidates.note_first(positions)
         self.arrange(instance, positions, place)
 
 
