@@ -8,7 +8,7 @@ import nova.conf
 import pytest
 
 from hpc_sched import clock, conf, exceptions
-from hpc_sched.nova_glue.io import circuit_breaker, limited_reads, request_deadline
+from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
 from tests.functional import faults
 from tests.turned_clock import TurnedClock
 
@@ -41,7 +41,7 @@ def forget(turned_clock: TurnedClock) -> None:
 def said(read: Callable[[], object], source: str = SOURCE) -> object:
     """Return what a source answers, or why it does not."""
     try:
-        return limited_reads.ask_one(source, read)
+        return circuit_breaker.ask_one(source, read)
     except exceptions.UnansweredError as error:
         return str(error)
 
@@ -135,7 +135,7 @@ def test_a_read_for_many_requests_does_not_wait_for_a_try_that_hangs(turned_cloc
         with request_deadline.active(request_deadline.shared()) as deadline:
             assert said(hang) == LEFT_ALONE
         waited = turned_clock.monotonic() - began
-        assert waited == pytest.approx(limited_reads.PART_FOR_PROBES * TIMEOUT)
+        assert waited == pytest.approx(circuit_breaker.PART_FOR_PROBES * TIMEOUT)
         assert deadline.waited == 0
         # The try goes on, for as long as others would.
         assert said(well) == LEFT_ALONE
@@ -267,7 +267,7 @@ def test_a_source_with_too_many_waiting_reads_does_not_delay_the_others(turned_c
             turned_clock.started(said, hang, "busy")
         turned_clock.sleep(TIMEOUT / 4)
         began = turned_clock.monotonic()
-        found = limited_reads.ask({"busy": well, "idle": turned_clock.monotonic})
+        found = circuit_breaker.ask({"busy": well, "idle": turned_clock.monotonic})
         assert str(found["busy"]) == LEFT_ALONE
         assert found["idle"] == began
 

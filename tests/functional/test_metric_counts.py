@@ -17,13 +17,7 @@ from hpc_sched.metrics.catalogue import Metric
 from hpc_sched.nova_glue import request_metrics
 from hpc_sched.nova_glue.exporter import decision_counts, state_gauges, worker
 from hpc_sched.nova_glue.exporter.decision_counts import RequestCounts
-from hpc_sched.nova_glue.io import (
-    circuit_breaker,
-    fabric,
-    limited_reads,
-    loaded_topology,
-    request_deadline,
-)
+from hpc_sched.nova_glue.io import circuit_breaker, fabric, loaded_topology, request_deadline
 from hpc_sched.nova_glue.io.request_deadline import RequestDeadline
 from hpc_sched.nova_glue.read.room import shunned_hosts
 from hpc_sched.nova_glue.session import PlacementSession
@@ -296,13 +290,13 @@ def test_open_circuit_breakers_are_shown_by_the_kind_of_their_source(turned_cloc
     try:
         for source in ("Placement", "Placement, all hosts", "API database", str(uuids.cell1)):
             with faults.timeout(1), pytest.raises(exceptions.UnansweredError):
-                limited_reads.ask_one(source, lambda: turned_clock.wait_for_event(ended))
+                circuit_breaker.ask_one(source, lambda: turned_clock.wait_for_event(ended))
         found = {kind: gauge(catalogue.OPEN_BREAKERS, kind) for kind in catalogue.SOURCES}
         assert found == {"placement": 2, "api_database": 1, "cell": 1, "other": 0}
     finally:
         ended.set()
     turned_clock.turn(circuit_breaker.PAUSE)
-    assert limited_reads.ask_one("API database", lambda: 1) == 1
+    assert circuit_breaker.ask_one("API database", lambda: 1) == 1
     assert gauge(catalogue.OPEN_BREAKERS, "api_database") == 0
     faults.forget()
 
@@ -325,7 +319,7 @@ def test_a_circuit_breaker_that_no_request_probes_is_shown_for_one_pause_more(
 
     def time_out() -> None:
         with faults.timeout(1), pytest.raises(exceptions.UnansweredError):
-            limited_reads.ask_one("Placement", lambda: turned_clock.wait_for_event(ended))
+            circuit_breaker.ask_one("Placement", lambda: turned_clock.wait_for_event(ended))
 
     try:
         time_out()

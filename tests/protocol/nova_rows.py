@@ -19,7 +19,7 @@ from oslo_utils import timeutils
 
 from hpc_sched import exceptions
 from hpc_sched.core.logged.decision_summary import READS
-from hpc_sched.nova_glue.io import databases, limited_reads, request_deadline
+from hpc_sched.nova_glue.io import circuit_breaker, databases, request_deadline
 
 CELL0, CELL = 0, 1
 _MODELS = (
@@ -163,6 +163,6 @@ def installed(rows: NovaRows) -> Iterator[None]:
         mock.patch.object(databases, "api_rows", lambda _context, query: rows.rows(query)),
         mock.patch.object(databases, "cell_rows", lambda _context, query: rows.rows(query)),
         mock.patch.object(databases, "read_cells", read_cells),
-        mock.patch.object(limited_reads, "ask_one", ask_one),
+        mock.patch.object(circuit_breaker, "ask_one", ask_one),
     ):
         yield

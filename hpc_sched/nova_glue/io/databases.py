@@ -19,7 +19,7 @@ from oslo_utils import timeutils
 from sqlalchemy import orm
 
 from hpc_sched import exceptions, masking
-from hpc_sched.nova_glue.io import circuit_breaker, limited_reads
+from hpc_sched.nova_glue.io import circuit_breaker
 
 Row = TypeVar("Row")
 Answer = TypeVar("Answer")
@@ -75,7 +75,7 @@ def read_api(read: Callable[[], Answer], source: str = API_DATABASE) -> Answer:
     :param source: another name for long reads, which then do not delay the others
     :raises exceptions.UnansweredError: if the database does not answer in time
     """
-    return limited_reads.ask_one(source, read)
+    return circuit_breaker.ask_one(source, read)
 
 
 def read_cells(
@@ -109,7 +109,7 @@ def read_cells(
             return read(cell_context, arguments[cell.id] if arguments else [])
 
     reads = {uuid: partial(in_cell, cell) for uuid, cell in cells.items()}
-    for uuid, rows in limited_reads.ask(reads).items():
+    for uuid, rows in circuit_breaker.ask(reads).items():
         if isinstance(rows, Exception):
             answers.down[cells[uuid].id] = reason(rows)
             answers.down_uuids.add(uuid)

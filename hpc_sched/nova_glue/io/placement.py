@@ -9,7 +9,7 @@ from nova import context as nova_context
 from nova.scheduler.client import report
 
 from hpc_sched import clock, exceptions, masking
-from hpc_sched.nova_glue.io import limited_reads, request_deadline
+from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
 
 PLACEMENT = "Placement"
 # A source of its own: a list of all hosts may take too long where look-ups do not.
@@ -138,7 +138,7 @@ def _read(
 def ask(read: Callable[[], None], source: str = PLACEMENT) -> str | None:
     """Read in a thread that may be abandoned; return why it has failed, or None."""
     try:
-        limited_reads.ask_one(source, read, MAX_READS)
+        circuit_breaker.ask_one(source, read, MAX_READS)
     except exceptions.UnansweredError as error:
         return f"{source}: {error}"
     except Exception as error:
