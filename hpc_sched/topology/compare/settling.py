@@ -132,19 +132,19 @@ def _keeping(
             for name, below in tree.items()
         }
 
-    used, details = current.details(), new.details()
-    parts: dict[str, dict[str, Any]] = {}
-    for part in fields(details):
-        values, before = getattr(details, part.name), getattr(used, part.name)
-        parts[part.name] = {names.get(name, name): value for name, value in values.items()}
-        stays = {"members": members, "links": links}.get(part.name, ())
-        for name in {*stays, *names.values()} & before.keys():
-            parts[part.name][name] = before[name]
+    details = {
+        part: {names.get(name, name): value for name, value in values.items()}
+        for part, values in _parts(new.details())
+    }
+    stays = {"members": {*members}, "links": {*links}}
+    for part, values in _parts(current.details()):
+        kept = stays.get(part, set()) | {*names.values()}
+        details[part] |= {name: value for name, value in values.items() if name in kept}
     return Topology.from_tree(
         renamed(new.to_tree()),
         levels=new.levels,
         host_processors=new.host_processors,
-        details=Details(**parts),
+        details=Details(**details),
         remarks=new.remarks,
         host_ids=new.host_ids,
     )
@@ -206,12 +206,12 @@ def _without_empty(tree: Mapping[str, Any]) -> dict[str, Any]:
 
 def _merged(one: Details, other: Details) -> Details:
     """Return the attributes of both; names without a switch in the tree do no harm."""
-    return Details(
-        **{
-            each.name: {**getattr(one, each.name), **getattr(other, each.name)}
-            for each in fields(one)
-        }
-    )
+    both = zip(_parts(one), _parts(other), strict=True)
+    return Details(**{part: {**values, **more} for (part, values), (_, more) in both})
+
+
+def _parts(details: Details) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(part.name, getattr(details, part.name)) for part in fields(details)]
 
 
 def _present(made: Topology, *values: Mapping[str, str]) -> dict[str, str]:

@@ -151,9 +151,8 @@ def _end(process: subprocess.Popen[bytes], name: str) -> str:
     """
     global _abandoned
     why = _refusal(os.killpg, process.pid, signal.SIGKILL)
-    for stream in (process.stdout, process.stderr):
-        if stream is not None:
-            stream.close()
+    for stream in filter(None, (process.stdout, process.stderr)):
+        stream.close()
     deadline = time.monotonic() + GRACE
     while left := _survivors(process):
         # Children such as timeout(1) have a process group of their own.
@@ -193,12 +192,11 @@ def _survivors(process: subprocess.Popen[bytes]) -> dict[_Running, int]:
         with suppress(OSError):
             fields = path.read_text("utf-8", "replace").rpartition(")")[2].split()
             state, _, group, session = fields[:4]
-            if int(session) != process.pid:
-                continue
+            is_its = int(session) == process.pid
             # A zombie is its parent's to reap.
-            if state in "ZX":
+            if is_its and state in "ZX":
                 zombies += 1
-            else:
+            elif is_its:
                 found[_Running(int(path.parent.name), int(fields[19]))] = int(group)
     # With hidepid=2 /proc has the processes of this user alone.
     if not found and (not has_ended or (not zombies and _is_hidden_group(process.pid))):

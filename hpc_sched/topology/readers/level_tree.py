@@ -98,10 +98,12 @@ class LevelTree:
         levels = list(self.levels) or self._inferred_levels()
         if len(levels) > MAX_LEVELS:
             listed = f"{len(levels)} levels ({', '.join(levels)})"
-            self.problems.note(None, f"{listed}, {MAX_LEVELS} at most")
-            self.problems.stop()
-        if self.levels:
-            self._make_unique(levels)
+            raise self.problems.error(None, f"{listed}, {MAX_LEVELS} at most")
+        # Names that sources have below different switches are made unique, highest level first.
+        # The nearest level above is read first: names above are unique then.
+        for number in reversed(range(len(self.levels) - 1)):
+            for above in self.levels[number + 1 :]:
+                self._split(self.levels[number], above)
         leaves = self._stated.get(levels[0], {})
         hosts = sorted(self.hosts)
         leaf_of = {
@@ -158,13 +160,6 @@ class LevelTree:
             for host, statement in self._stated[level].items()
             if host in others
         )
-
-    def _make_unique(self, levels: Sequence[str]) -> None:
-        """Rename switches that sources have below different switches, highest level first."""
-        for number in reversed(range(len(levels) - 1)):
-            # The nearest level above is read first: names above are unique then.
-            for above in levels[number + 1 :]:
-                self._split(levels[number], above)
 
     def _split(self, level: str, above: str) -> None:
         """Rename the switches of a level that are below several switches of one above."""

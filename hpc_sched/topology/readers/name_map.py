@@ -16,8 +16,8 @@ from hpc_sched.topology import plurals
 from hpc_sched.topology.readers.reader_errors import Problems
 
 _LINE = re.compile(r'\s*(?P<key>"[^"]*"|[^\s"#]+)\s+(?P<name>"[^"]*"|[^\s"]+)\s*(?:#.*)?\Z')
-_GUID = re.compile(r"(?:[HS]-)?(?:0[xX])?([0-9a-fA-F]{1,16})\Z")
-_MARKED = re.compile(r"[HS]-|0[xX]")  # of a GUID, that a name of a host may look like
+# Marked as one: a name of a host may look like a GUID.
+_GUID = re.compile(r"(?:[HS]-(?:0[xX])?|0[xX])([0-9a-fA-F]{1,16})\Z")
 _SHOWN = 80
 # 100,000 hosts with 8 ports each have 800,000. A million entries take 0.4 GB.
 MAX_ENTRIES = 1_000_000
@@ -83,8 +83,7 @@ def read(content: bytes, path: str) -> NameMap:
             )
             continue
         # A GUID written in two ways is the same GUID.
-        same = guid(key) if _MARKED.match(key) else None
-        forms = [key] if same is None else [key, same]
+        forms = [key, *filter(None, [guid(key)])]
         other = next((form for form in forms if names.get(form, name) != name), None)
         if other is not None:
             problems.note(
@@ -97,7 +96,6 @@ def read(content: bytes, path: str) -> NameMap:
             names[form] = name
             first.setdefault(form, min(first.get(one, number) for one in forms))
         entries += 1
-        if entries > MAX_ENTRIES:
-            raise problems.error(number, f"expected at most {MAX_ENTRIES} names, found more")
+        problems.check_number(entries, MAX_ENTRIES, "names", number)
     problems.stop()
     return NameMap(path, names, first)

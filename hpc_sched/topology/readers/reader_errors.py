@@ -61,6 +61,13 @@ class Problems:
         else:
             self._more_remarks += 1
 
+    def check_number(
+        self, number: int, most: int, what: str, line: int | None = None, found: object = "more"
+    ) -> None:
+        """Raise a TopologyError for more things than are allowed."""
+        if number > most:
+            raise self.error(line, f"expected at most {most} {what}, found {found}")
+
     def stop(self) -> None:
         """Raise a TopologyError with all problems so far, if there are any."""
         if self._problems:
@@ -89,8 +96,7 @@ def shown_command(command: Sequence[str]) -> str:
 
 def first_of(names: Sequence[str]) -> str:
     """Return the first name, and the number of the others."""
-    more = len(names) - 1
-    return f"{names[0]!r}" + (f" (and {more} more)" if more else "")
+    return repr(names[0]) + (f" (and {len(names) - 1} more)" if len(names) > 1 else "")
 
 
 def matches(pattern: re.Pattern[str] | None, *texts: str) -> bool:

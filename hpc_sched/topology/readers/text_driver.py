@@ -12,7 +12,7 @@ from hpc_sched import exceptions, files
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers import driver_options
 from hpc_sched.topology.readers.compression import decompressed
-from hpc_sched.topology.readers.reader_errors import shown_command
+from hpc_sched.topology.readers.reader_errors import Problems, shown_command
 from hpc_sched.topology.readers.topology_driver import TopologyDriver
 
 # A fabric of 100,000 links takes some 10 MB.
@@ -88,14 +88,15 @@ class TextDriver(TopologyDriver):
     def parse(self, description: Text) -> Topology:
         """Return the topology of a text; errors name file, line and what was expected."""
         content, name, name_map = description
-        _check_lines(content, name)
+        where = self.name_map or "the name map"
+        for part, called in ((content, name), (name_map or b"", where)):
+            lines = part.count(b"\n")
+            Problems(called).check_number(lines, MAX_LINES, "lines", found=lines)
         if not name_map:
             return self.parse_text(content, name, {})
         # Loaded with the option.
         from hpc_sched.topology.readers import name_map as name_map_
 
-        where = self.name_map or "the name map"
-        _check_lines(name_map, where)
         names = name_map_.read(name_map, where)
         fabric = self.parse_text(content, name, names)
         try:
@@ -110,9 +111,3 @@ class TextDriver(TopologyDriver):
 
         ``names`` is the name map, for texts with GUIDs. TopologyError names line and expectation.
         """
-
-
-def _check_lines(content: bytes, name: str) -> None:
-    found = content.count(b"\n")
-    if found > MAX_LINES:
-        raise exceptions.TopologyError(f"{name}: expected at most {MAX_LINES} lines, found {found}")

@@ -107,16 +107,13 @@ class Layout:
         return y - gap
 
     def _leaves(self, row: Sequence[int], parent: int, y: int) -> int:
-        x = self.columns[0]
-        height = max(self._leaf_height(leaf) for leaf in row)
-        for i, leaf in enumerate(row):
-            left = x + i * (self._leaf_width + GAP)
-            self.boxes.append(Box(leaf, left, y, self._leaf_width, self._leaf_height(leaf)))
+        lefts = itertools.count(self.columns[0], self._leaf_width + GAP)
+        rows = [math.ceil(self._sizes[leaf] / self.cells) for leaf in row]
+        heights = [HEADING + number * self.cell + PADDING for number in rows]
+        for leaf, left, height in zip(row, lefts, heights, strict=False):
+            self.boxes.append(Box(leaf, left, y, self._leaf_width, height))
         self._connect(1, parent, y + HEADING // 2)
-        return y + height
-
-    def _leaf_height(self, leaf: int) -> int:
-        return HEADING + math.ceil(self._sizes[leaf] / self.cells) * self.cell + PADDING
+        return y + max(heights)
 
     def _upper(self, switch: int, parent: int, y: int) -> int:
         level = self._switches[switch].level

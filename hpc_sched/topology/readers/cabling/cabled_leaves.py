@@ -164,10 +164,9 @@ class LeafSets:
 
     def _has_racks(self, sets: Collection[frozenset[str]]) -> bool:
         """True if two of some sets are those of racks, see :func:`_are_racks`."""
-        if len(sets) == 2:
-            one, other = sets
-            if _are_racks(one, other, are_many=False):
-                return True
+        pairs = itertools.combinations(sets if len(sets) == 2 else (), 2)
+        if any(_are_racks(one, other, are_many=False) for one, other in pairs):
+            return True
         many = [each for each in sets if len(self.sets[each]) >= _MANY]
         self._count(len(many) ** 2)
         return any(

@@ -122,10 +122,7 @@ class NodeLists:
             self.problems.note(None, f"{where}: traits: expected texts, found {_kind(traits)}")
             return
         values = self._object(item, "extra", where) | self._object(item, "properties", where)
-        if len(self.nodes) >= hostlist.MAX_NAMES:
-            raise self.problems.error(
-                None, f"expected at most {plurals.text(hostlist.MAX_NAMES, 'node')}, found more"
-            )
+        self.problems.check_number(len(self.nodes) + 1, hostlist.MAX_NAMES, "nodes")
         self.nodes[uuid] = Node(uuid, name or uuid, tuple(sorted(traits)), values)
 
     def _port(self, item: _Item) -> None:

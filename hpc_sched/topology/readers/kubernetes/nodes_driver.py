@@ -85,10 +85,7 @@ class KubernetesDriver(TextDriver):
         problems.stop()
         if not nodes:
             raise problems.error(None, f"{_EXPECTED}, found none")
-        if len(nodes) > hostlist.MAX_NAMES:
-            raise problems.error(
-                None, f"expected at most {hostlist.MAX_NAMES} nodes, found {len(nodes)}"
-            )
+        problems.check_number(len(nodes), hostlist.MAX_NAMES, "nodes", found=len(nodes))
         levels = self.keys or _known_levels(nodes, problems)
         tree = LevelTree(problems, [level.name for level in levels])
         for node, labels in nodes:

@@ -16,7 +16,7 @@ from hpc_sched import exceptions
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.readers import json_text
 from hpc_sched.topology.readers.lldp.neighbours import Neighbour, neighbours_of
-from hpc_sched.topology.readers.reader_errors import MAX_PROBLEMS
+from hpc_sched.topology.readers.reader_errors import MAX_PROBLEMS, Problems
 
 # The outputs of what is a switch, whatever it announces.
 SWITCHES = "switches"
@@ -64,10 +64,7 @@ def read(content: bytes, name: str) -> tuple[list[Report], list[str]]:
             neighbours = list(reports[key].neighbours) if key in reports else []
         reports[key] = Report(key, is_switch, tuple(neighbours))
         count += len(neighbours)
-        if count > MAX_NEIGHBOURS:
-            raise exceptions.TopologyError(
-                f"{name}: expected at most {plurals.text(MAX_NEIGHBOURS, 'neighbour')}, found more"
-            )
+        Problems(name).check_number(count, MAX_NEIGHBOURS, "neighbours")
     if len(faults) > MAX_PROBLEMS:
         more = plurals.text(len(faults) - MAX_PROBLEMS, "more damaged output")
         faults[MAX_PROBLEMS:] = [f"{name}: and {more}"]
@@ -105,10 +102,7 @@ def _raw_values(document: msgspec.Raw, name: str) -> dict[str, msgspec.Raw] | No
 
 
 def _neighbours(output: bytes, where: str) -> list[Neighbour]:
-    if len(output) > MAX_OUTPUT:
-        raise exceptions.TopologyError(
-            f"{where}: expected at most {MAX_OUTPUT} bytes, found {len(output)}"
-        )
+    Problems(where).check_number(len(output), MAX_OUTPUT, "bytes", found=len(output))
     [found, *_] = json_text.documents(output, where)
     if isinstance(found, dict) and _STDOUT in found and _LLDP not in found:
         found = found[_STDOUT]

@@ -61,10 +61,8 @@ def read(text: str, problems: Problems) -> list[SwitchLine] | BlockList:
                 switches.append(_switch_of(number, pairs))
             else:
                 _add_block(found, number, key, pairs)
-        if len(switches) + len(found.blocks) > hostlist.MAX_NAMES:
-            raise problems.error(
-                number, f"expected at most {hostlist.MAX_NAMES} switches, found more"
-            )
+        count = len(switches) + len(found.blocks)
+        problems.check_number(count, hostlist.MAX_NAMES, "switches", number)
     return switches if first in ("", "SwitchName") else found
 
 
