@@ -13,8 +13,6 @@ KINDS = (ISLANDS, LEVELS, SINGLE, SIZE, LINKS)
 
 # Share of the switches that must agree on a value before others count as odd.
 _USUAL = 0.5
-# Smaller differences of ratios are not those of cabling.
-_RATIO_DIGITS = 2
 
 
 def of(topology: Topology) -> list[tuple[str, str]]:
@@ -31,7 +29,8 @@ def oversubscription(topology: Topology) -> dict[str, float]:
 def ratio_of(switch: Switch) -> float | None:
     """Return the oversubscription of a switch, rounded; None where its links are not known."""
     ratio = switch.links.oversubscription if switch.links else None
-    return None if ratio is None else round(ratio, _RATIO_DIGITS)
+    # Smaller differences of ratios are not those of cabling.
+    return None if ratio is None else round(ratio, 2)
 
 
 def ratio_text(ratio: float) -> str:

@@ -184,7 +184,6 @@ def _drawn_legend(legend: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _style() -> str:
-    styles = {**_HOST_STYLES, "host": _PLAIN}
     rules = [
         f"text{{font-family:{svg_layout.FONT};fill:#1a1a1a}}",
         f".t{{font-size:{_TITLE}px;font-weight:bold}}",
@@ -196,7 +195,10 @@ def _style() -> str:
         ".u{fill:#e8eef2;stroke:#888888}",
         ".c{stroke:#888888;fill:none}",
         ".x{stroke:#555555;fill:none}",
-        *(f".{name}{{fill:{fill};stroke:{stroke}}}" for name, (fill, stroke, _) in styles.items()),
+        *(
+            f".{name}{{fill:{fill};stroke:{stroke}}}"
+            for name, (fill, stroke, _) in {**_HOST_STYLES, "host": _PLAIN}.items()
+        ),
     ]
     return "<style>" + "\n".join(rules) + "</style>"
 

@@ -158,12 +158,12 @@ class Dump:
         self, number: int, here: ReportedEnd, there: ReportedEnd, lanes: str, speed: str
     ) -> None:
         ports: list[Port] = []
-        for end in (here, there):
-            node = self._node(end.kind, end.guid)
-            if end.description and len(end.description) <= MAX_DESCRIPTION:
-                node.description = node.description or end.description
-            _add_guid(node, end.guid)
-            ports.append((node.id, end.port))
+        for kind, guid, port, description in (here, there):
+            node = self._node(kind, guid)
+            if len(description) <= MAX_DESCRIPTION:
+                node.description = node.description or description
+            _add_guid(node, guid)
+            ports.append((node.id, port))
         (here_id, here_port), peer = ports
         self._stated.setdefault(here_id, 0)
         if self._linked((here_id, here_port), peer, number, lanes, speed):

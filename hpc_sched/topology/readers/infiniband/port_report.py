@@ -8,7 +8,6 @@ The GUID of a host channel adapter is that of the port.
 """
 
 import re
-from typing import NamedTuple
 
 _END = r"(CA|SW|RT)\s+[0-9]+\s+([0-9]{1,5})\s+0x([0-9a-fA-F]{1,16})"
 _LINE = re.compile(rf"{_END}\s+([0-9]{{1,2}})x\s+(\w+)\s+-\s+{_END}\s+\(\s*'")
@@ -16,13 +15,8 @@ _UNLINKED = re.compile(rf"{_END}\s")
 _KINDS = {"CA": "H", "SW": "S", "RT": "R"}
 
 
-class ReportedEnd(NamedTuple):
-    """A port: kind of its node (H, S or R), GUID as written, number and the node's description."""
-
-    kind: str
-    guid: str
-    port: int
-    description: str
+# A port: kind of its node (H, S or R), GUID as written, number and the node's description.
+ReportedEnd = tuple[str, str, int, str]
 
 
 def cable_in(line: str) -> tuple[ReportedEnd, ReportedEnd, str, str] | None:
@@ -37,8 +31,8 @@ def cable_in(line: str) -> tuple[ReportedEnd, ReportedEnd, str, str] | None:
     kind, port, guid, lanes, speed, peer_kind, peer_port, peer_guid = found.groups()
     here, _, there = rest[:-1].partition("' - '")
     return (
-        ReportedEnd(_KINDS[kind], guid, int(port), here.strip()),
-        ReportedEnd(_KINDS[peer_kind], peer_guid, int(peer_port), there.strip()),
+        (_KINDS[kind], guid, int(port), here.strip()),
+        (_KINDS[peer_kind], peer_guid, int(peer_port), there.strip()),
         lanes,
         speed,
     )

@@ -92,9 +92,7 @@ class IronicDriver(TextDriver):
         problems = Problems(name)
         found = NodeLists(content, problems)
         tree = LevelTree(problems, list(self.keys) if LEAF in self.keys else [LEAF, *self.keys])
-        details = None
-        if LEAF not in self.keys:
-            details = self._add_leaves(tree, found)
+        details = None if LEAF in self.keys else self._add_leaves(tree, found)
         for level, key in self.keys.items():
             for node in found.nodes.values():
                 for switch, source in _stated(node, key, problems):

@@ -7,7 +7,7 @@ by which Nova may know it. Only names and labels are kept of megabytes: an objec
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -50,9 +50,8 @@ class _Document(_Node):
     instances: Sequence[_Instance] | None = None
 
 
-class _Labels(NamedTuple):
-    node: str
-    labels: Mapping[str, str]
+# A node's name, and its labels.
+_Labels = tuple[str, Mapping[str, str]]
 
 
 class KubernetesDriver(TextDriver):
@@ -162,7 +161,7 @@ class _LabelReader:
         kept = {
             key: value.strip() for key, value in labels.items() if counts(key) or key == _HOSTNAME
         }
-        return _Labels(name, kept)
+        return name, kept
 
 
 def _known_levels(nodes: Sequence[_Labels], problems: Problems) -> list[LabelLevel]:

@@ -21,9 +21,7 @@ from hpc_sched.topology.tree import unique
 ROOT = "fabric"
 # Slurm counts blocks with 16 bits.
 MAX_BLOCKS = 1 << 16
-# Without BlockSizes; the highest power that Slurm has is 15.
-DEFAULT_POWERS = range(5)
-MAX_POWER = 15
+MAX_POWER = 15  # of two, in a block size
 MAX_NAME = 60  # a longer folded list of blocks is truncated in a name
 _SIZE = re.compile(r"[0-9]{1,9}\Z")
 
@@ -53,8 +51,7 @@ def topology_of(found: BlockList, problems: Problems) -> Topology:
     if len(found.blocks) > MAX_BLOCKS:
         last = found.blocks[MAX_BLOCKS]
         raise problems.error(last.line, f"expected at most {MAX_BLOCKS} blocks, found more")
-    graph = SwitchGraph(problems, "block")
-    graph.read(found.blocks)
+    graph = SwitchGraph(found.blocks, problems, "block")
     powers = _powers(found, problems)
     problems.stop()
     if not graph.leaves:
@@ -84,7 +81,7 @@ def _powers(found: BlockList, problems: Problems) -> Sequence[int]:
         problems.remark(
             None, "no block sizes: 2, 4, 8 and 16 blocks are one on the levels above, as in Slurm"
         )
-        return DEFAULT_POWERS
+        return range(5)
     base, powers = 0, {0}
     for text, line in sizes:
         size = int(text) if _SIZE.match(text) else 0

@@ -26,8 +26,7 @@ def topology_of(lines: Sequence[SwitchLine], problems: Problems) -> Topology:
     Linear in the names that the lines list, each list counted once, but for graphs that are no
     trees, see :func:`hierarchy.build`.
     """
-    graph = SwitchGraph(problems)
-    graph.read(lines)
+    graph = SwitchGraph(lines, problems)
     order = graph.ordered()
     problems.stop()
     leaves = [hierarchy.Leaf((name,), nodes) for name, nodes in graph.leaves.items()]

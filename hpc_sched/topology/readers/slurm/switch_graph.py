@@ -8,7 +8,7 @@ import graphlib
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.readers.reader_errors import Problems, first_of
@@ -64,8 +64,9 @@ class _Unfolded:
 
 @dataclass
 class SwitchGraph:
-    """Switches by name, and their lists by text."""
+    """Switches by name, and their lists by text; notes problems that do not depend on levels."""
 
+    lines: InitVar[Sequence[SwitchLine]]
     problems: Problems
     noun: str = "switch"  # for texts; blocks are read as leaves
     defined: dict[str, SwitchLine] = field(default_factory=dict)
@@ -78,8 +79,7 @@ class SwitchGraph:
         default_factory=lambda: hostlist.Expansion("switch name", MAX_LISTED)
     )
 
-    def read(self, lines: Sequence[SwitchLine]) -> None:
-        """Add all lines, and note the problems that do not depend on levels."""
+    def __post_init__(self, lines: Sequence[SwitchLine]) -> None:
         for line in lines:
             self._define(line)
         owner: dict[str, str] = {}

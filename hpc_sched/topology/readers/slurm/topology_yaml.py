@@ -16,7 +16,6 @@ from hpc_sched.yaml_nodes import is_null, kind_of, line_of
 # The file, a topology, its tree or blocks, the switches, a switch.
 MAX_NESTING = 16
 _TYPES = ("tree", "block", "flat", "ring", "torus3d")
-_TOPOLOGY_KEYS = ("topology", "cluster_default", *_TYPES)
 _READ = ("tree", "block")
 _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "on", "1", "y"), True),
@@ -78,7 +77,7 @@ def _blocks(chosen: _NamedTopology, problems: Problems) -> BlockList:
 
 
 def _topology(item: yaml.Node, problems: Problems, lines: dict[str, int]) -> _NamedTopology:
-    fields, name = _named(item, _TOPOLOGY_KEYS)
+    fields, name = _named(item, ("topology", "cluster_default", *_TYPES))
     line = line_of(fields["topology"])
     if lines.setdefault(name, line) != line:
         problems.note(line, f"topology {name!r} stands twice, first on line {lines[name]}")
@@ -104,7 +103,8 @@ def _chosen(
     found: Sequence[_NamedTopology], name: str | None, problems: Problems
 ) -> _NamedTopology:
     trees, blocks = ([each for each in found if each.kind == kind] for kind in _READ)
-    known = f"trees in the file: {_names_of(trees)}; blocks: {_names_of(blocks)}"
+    names = (", ".join(each.name for each in some[:20]) or "none" for some in (trees, blocks))
+    known = f"trees in the file: {'; blocks: '.join(names)}"
     named = [each for each in found if each.name == name]
     defaults = [each for each in found if each.default]
     if name is not None and not named:
@@ -129,10 +129,6 @@ def _chosen(
             f"topology {chosen.name!r}: expected a tree or blocks, found {chosen.kind!r}; {known}",
         )
     return chosen
-
-
-def _names_of(topologies: Sequence[_NamedTopology]) -> str:
-    return ", ".join(each.name for each in topologies[:20]) or "none"
 
 
 def _block(item: yaml.Node) -> SwitchLine:
