@@ -80,8 +80,8 @@ class Problems:
     @property
     def remarks(self) -> tuple[str, ...]:
         """The first ``MAX_REMARKS`` remarks, and the number of the others."""
-        more = self._more_remarks
-        return (*self._remarks, *([f"{self.path}: and {more} more remarks"] if more else []))
+        more = [f"{self.path}: and {self._more_remarks} more remarks"]
+        return (*self._remarks, *(more if self._more_remarks else ()))
 
     def _sentence(self, line: int | None, text: str) -> str:
         where = ":".join(str(part) for part in (self.path, line) if part)

@@ -20,6 +20,10 @@ MAX_BYTES = 256 * 1024 * 1024
 MAX_LINES = 10_000_000
 
 
+def _read(path: str) -> bytes:
+    return files.read_bytes(path, exceptions.TopologyError, MAX_BYTES)
+
+
 class Text(NamedTuple):
     """A description, and its name in errors."""
 
@@ -66,8 +70,7 @@ class TextDriver(TopologyDriver):
 
             content = output_of(self.command, self.timeout, MAX_BYTES)
             return self.described(content, shown_command(self.command))
-        content = files.read_bytes(self.path, exceptions.TopologyError, MAX_BYTES)
-        return self.described(content, self.path)
+        return self.described(_read(self.path), self.path)
 
     def described(self, content: bytes, name: str) -> Text:
         """Return a text that was read already, and the current name map; or raise TopologyError.
@@ -75,10 +78,7 @@ class TextDriver(TopologyDriver):
         Compressed texts are decompressed.
         """
         content = decompressed(content, name, MAX_BYTES)
-        if self.name_map is None:
-            return Text(content, name)
-        names = files.read_bytes(self.name_map, exceptions.TopologyError, MAX_BYTES)
-        return Text(content, name, names)
+        return Text(content, name, None if self.name_map is None else _read(self.name_map))
 
     def mark(self, description: Text) -> Hashable:
         """Return digests of a text, which are kept in place of megabytes."""

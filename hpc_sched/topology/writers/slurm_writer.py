@@ -70,15 +70,18 @@ def _names_of(topology: Topology) -> dict[str, str]:
 
 
 def _warnings(topology: Topology, names: Mapping[str, str]) -> list[str]:
-    found = [
+    renamed = (
         f"switch {old!r} is called {new!r} in the file, for Slurm would not take its name"
         for old, new in names.items()
         if old != new
-    ]
-    if topology.levels != level_names(topology.depth):
-        found.append(f"names of levels are left out: {', '.join(topology.levels)}")
-    if topology.host_processors or any(switch.processor for switch in topology.switches):
-        found.append("processor types are left out")
-    if topology.host_ids:
-        found.append("ids of hosts are left out")
-    return found
+    )
+    has_processors = topology.host_processors or any(one.processor for one in topology.switches)
+    left_out = (
+        (
+            topology.levels != level_names(topology.depth),
+            f"names of levels are left out: {', '.join(topology.levels)}",
+        ),
+        (has_processors, "processor types are left out"),
+        (topology.host_ids, "ids of hosts are left out"),
+    )
+    return [*renamed, *(text for is_given, text in left_out if is_given)]

@@ -133,9 +133,9 @@ def _host_of(node: IBNode, names: Mapping[str, str], pattern: re.Pattern[str] | 
 
 def _host_in(description: str) -> str | None:
     words = _NOTE.sub("", description).split()
-    if len(words) not in (1, 2) or (len(words) == 2 and not _ADAPTER.match(words[1])):
-        return None
-    return words[0] if _is_host(words[0]) else None
+    # The host's name, alone or with that of the adapter.
+    is_alone = len(words) == 1 or (len(words) == 2 and _ADAPTER.match(words[1]))
+    return words[0] if is_alone and _is_host(words[0]) else None
 
 
 def _is_host(word: str) -> bool:

@@ -121,12 +121,12 @@ class _LabelReader:
         if document.items is not None and document.kind in ("List", "NodeList"):
             return self.problems.of_each(document.items, self._node)
         kind = repr(document.kind) if document.kind else "an object without a kind"
-        advice = ""
-        if document.kind == "ConfigMap":
-            advice = (
-                "; a topology of Slurm in it is read by driver slurm from the output of kubectl "
-                "get configmap NAME -o jsonpath='{.data.topology\\.conf}'"
-            )
+        advice = (
+            "; a topology of Slurm in it is read by driver slurm from the output of kubectl get "
+            "configmap NAME -o jsonpath='{.data.topology\\.conf}'"
+            if document.kind == "ConfigMap"
+            else ""
+        )
         self.problems.note(None, f"{_EXPECTED}, found {kind}{advice}")
         return []
 

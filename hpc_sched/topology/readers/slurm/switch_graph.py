@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import InitVar, dataclass, field
 
 from hpc_sched.topology import hostlist
+from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.readers.reader_errors import Problems, first_of
 
 # Names in all lists of switches. 2,500 spines that each list 4,000 leaves have as many.
@@ -165,11 +166,9 @@ class SwitchGraph:
         return _Unfolded(tuple(names), _words(twice), _words(undefined))
 
     def _list_nodes(self, line: SwitchLine, text: str, owner: dict[str, str]) -> None:
-        own: list[str] = []
-        shared: dict[str, list[str]] = {}
-        for node in self.names_of(line, text, "node"):
-            first = owner.setdefault(node, line.name)
-            (own if first == line.name else shared.setdefault(first, [])).append(node)
+        names = self.names_of(line, text, "node")
+        shared = by_key((owner.setdefault(node, line.name), node) for node in names)
+        own = shared.pop(line.name, [])
         for other, common in shared.items():
             first = f"{self.noun} {other!r} (line {self.defined[other].line})"
             self.problems.remark(
