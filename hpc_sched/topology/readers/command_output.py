@@ -89,8 +89,7 @@ def _run(command: Sequence[str], timeout: float, max_bytes: int) -> bytes:
     deadline = time.monotonic() + timeout
     output, errors, has_ended = bytearray(), bytearray(), False
     try:
-        has_ended = _read(process, deadline, max_bytes, output, errors)
-        has_ended = has_ended and _wait(process, deadline)
+        has_ended = _read(process, deadline, max_bytes, output, errors) and _wait(process, deadline)
     finally:
         left = _end(process, name)
     fault = ""

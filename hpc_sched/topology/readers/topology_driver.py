@@ -81,9 +81,8 @@ def driver_names() -> list[str]:
 def driver_and_path(source: str) -> tuple[str, str]:
     """Return the driver that a source names, empty for none, and what the driver reads."""
     named, colon, path = source.partition(":")
-    if colon and path and named in driver_names():
-        return named, path
-    return "", source
+    is_named = colon and path and named in driver_names()
+    return (named, path) if is_named else ("", source)
 
 
 def options_of(name: str) -> Mapping[str, Any]:

@@ -60,9 +60,9 @@ class _TreeReader:
         levels: list[str] = []
         top = root
         with self.problems.collecting():
-            fields = mapping(root, "the file", ("levels", "switches"))
-            if "switches" not in fields:
-                raise invalid(root, "key 'switches' is missing")
+            fields = mapping(
+                root, "the file", ("levels", "switches"), "switches", "key 'switches' is missing"
+            )
             tree = self._switches(fields["switches"], ())
             if "levels" in fields:
                 top = fields["levels"]
@@ -92,9 +92,8 @@ class _TreeReader:
         tree: dict[str, Any] = {}
         for item in switches:
             with self.problems.collecting():
-                fields = mapping(item, f"a switch of {owner}", _SWITCH_KEYS)
-                if "name" not in fields:
-                    raise invalid(item, f"a switch of {owner} has no name")
+                what = f"a switch of {owner}"
+                fields = mapping(item, what, _SWITCH_KEYS, "name", f"{what} has no name")
                 name = text(fields["name"], "a switch's name")
                 if name in above:
                     chain = " > ".join((*above[above.index(name) :], name))
@@ -150,15 +149,12 @@ class _TreeReader:
         return list(chain.from_iterable(found))
 
     def _named_hosts(self, item: yaml.Node, leaf: str) -> list[str]:
-        name = item
-        stated: dict[str, str] = {}
+        fields = {"name": item}
         if isinstance(item, yaml.MappingNode):
-            what = f"a host of leaf {leaf!r}"
-            fields = mapping(item, what, ("name", "processor", "id"))
-            if "name" not in fields:
-                raise invalid(item, f"{what} has no name")
-            name = fields["name"]
-            stated = {key: text(fields[key], key) for key in ("processor", "id") if key in fields}
+            what, known = f"a host of leaf {leaf!r}", ("name", "processor", "id")
+            fields = mapping(item, what, known, "name", f"{what} has no name")
+        name = fields["name"]
+        stated = {key: text(fields[key], key) for key in ("processor", "id") if key in fields}
         folded = text(name, "a host's name")
         try:
             hosts = self.names.expand(folded)
@@ -173,8 +169,8 @@ class _TreeReader:
             if other is not None:
                 raise invalid(name, f"host {host!r} is under leaf {other!r} and leaf {leaf!r}")
             self.host_leaf[host] = leaf
-            if "processor" in stated:
-                self.host_processors[host] = stated["processor"]
+        if "processor" in stated:
+            self.host_processors |= dict.fromkeys(hosts, stated["processor"])
         if "id" in stated:
             if len(hosts) != 1:
                 raise invalid(name, f"id {stated['id']!r}: expected one host, found {len(hosts)}")

@@ -13,8 +13,14 @@ def invalid(node: yaml.Node, text: str) -> InvalidItemError:
     return InvalidItemError(line_of(node), text)
 
 
-def mapping(node: yaml.Node, what: str, known: Sequence[str]) -> dict[str, yaml.Node]:
-    """Return values by key; InvalidItemError for no mapping, a key not ``known`` or given twice."""
+def mapping(
+    node: yaml.Node, what: str, known: Sequence[str], needed: str = "", without: str = ""
+) -> dict[str, yaml.Node]:
+    """Return values by key; InvalidItemError for no mapping, a key not ``known`` or given twice.
+
+    :param needed: a key that must be given
+    :param without: text of the error where it is not
+    """
     if not isinstance(node, yaml.MappingNode):
         raise invalid(node, f"{what}: expected keys ({', '.join(known)}), found {kind_of(node)}")
     found: dict[str, yaml.Node] = {}
@@ -25,6 +31,8 @@ def mapping(node: yaml.Node, what: str, known: Sequence[str]) -> dict[str, yaml.
         if key in found:
             raise invalid(key_node, f"key {key!r} stands twice in {what}")
         found[key] = value
+    if needed and needed not in found:
+        raise invalid(node, without)
     return found
 
 

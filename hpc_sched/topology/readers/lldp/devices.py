@@ -51,12 +51,16 @@ class Devices:
     def __post_init__(self) -> None:
         unclear = self._name_chassis()
         self._name_reports()
-        for report in self.reports:
-            for neighbour in report.neighbours:
-                device = self.of_chassis[neighbour.chassis]
-                known = self._forwards.setdefault(device, neighbour.forwards)
-                if known is None or neighbour.forwards:
-                    self._forwards[device] = neighbour.forwards
+        stated = by_key(
+            (self.of_chassis[neighbour.chassis], neighbour.forwards)
+            for report in self.reports
+            for neighbour in report.neighbours
+        )
+        # True if it says so once; None if it never says anything.
+        self._forwards = {
+            device: max((one for one in found if one is not None), default=None)
+            for device, found in stated.items()
+        }
         self.switches = self._found_switches()
         self.hosts = {
             self.of_report[report.name]: report.name
