@@ -53,7 +53,7 @@ def parsers() -> Iterator[object]:
         every = {form: each for forms in corpus.BY_DRIVER.values() for form, each in forms.items()}
         for form, texts in corpus.BY_DRIVER.get(name, every).items():
             yield pytest.param(_parsing(driver), texts, id=f"{name}: {form}")
-    yield pytest.param(lambda text: name_map.read(text, "fuzz"), corpus.NAME_MAP, id="name map")
+    yield pytest.param(lambda text: name_map.NameMap(text, "fuzz"), corpus.NAME_MAP, id="name map")
 
 
 def _parsing(driver: TextDriver) -> Parser:

@@ -154,7 +154,7 @@ def test_a_wrong_name_map_is_reported_with_its_line(tmp_path: Path, text, error)
 
 def test_every_wrong_line_of_a_name_map_is_reported(tmp_path: Path):
     with pytest.raises(exceptions.TopologyError) as caught:
-        name_map.read(b"a\nb\nc d\n", "names")
+        name_map.NameMap(b"a\nb\nc d\n", "names")
     assert [problem.partition(": ")[0] for problem in caught.value.problems] == [
         "names:1",
         "names:2",
@@ -162,7 +162,9 @@ def test_every_wrong_line_of_a_name_map_is_reported(tmp_path: Path):
 
 
 def test_guids_are_compared_in_one_form():
-    names = name_map.read(b"0x2c90300A1B2C3 n1\n00112233-4455-6677-8899-aabbccddeeff n2\n", "names")
+    names = name_map.NameMap(
+        b"0x2c90300A1B2C3 n1\n00112233-4455-6677-8899-aabbccddeeff n2\n", "names"
+    )
     assert names["0002c90300a1b2c3"] == "n1"
     assert name_map.guid("0x2c90300A1B2C3") == "0002c90300a1b2c3"
     assert name_map.guid("00112233-4455-6677-8899-aabbccddeeff") is None

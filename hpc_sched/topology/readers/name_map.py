@@ -13,7 +13,7 @@ from collections import UserDict
 
 from hpc_sched import exceptions, files
 from hpc_sched.topology import plurals
-from hpc_sched.topology.readers.reader_errors import Problems
+from hpc_sched.topology.readers.reader_errors import InvalidItemError, Problems
 
 _LINE = re.compile(r'\s*(?P<key>"[^"]*"|[^\s"#]+)\s+(?P<name>"[^"]*"|[^\s"]+)\s*(?:#.*)?\Z')
 # Marked as one: a name of a host may look like a GUID.
@@ -24,13 +24,49 @@ MAX_ENTRIES = 1_000_000
 
 
 class NameMap(UserDict[str, str]):
-    """Names by key, for one reading of a topology: knows which of its lines have been used."""
+    """Names by key, for one reading of a topology: knows which of its lines have been used.
 
-    def __init__(self, path: str, names: dict[str, str], lines: dict[str, int]) -> None:
+    A GUID is a key both as written and normalized by :func:`guid`. Linear. TopologyError has the
+    first wrong lines.
+    """
+
+    def __init__(self, content: bytes, path: str) -> None:
+        super().__init__()
         self.path = path
-        self.data = names  # not copied: there may be a million
-        self._lines = lines  # of each key
+        self._lines: dict[str, int] = {}  # of each key
         self._used: set[int] = set()
+        entries = 0
+        text = files.decode(content, path, exceptions.TopologyError)
+        problems = Problems(path)
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip() and not line.lstrip().startswith("#"):
+                with problems.collecting():
+                    self._add(number, line)
+                    entries += 1
+            problems.check_number(entries, MAX_ENTRIES, "names", number)
+        problems.stop()
+
+    def _add(self, number: int, line: str) -> None:
+        found = _LINE.match(line)
+        key = found["key"].strip('"') if found else ""
+        name = found["name"].strip('"').strip() if found else ""
+        if not key or not name or not name.isprintable():
+            shown = line.strip()[:_SHOWN]
+            raise InvalidItemError(
+                number, f"expected a name or GUID and the name of a host, found {shown!r}"
+            )
+        # A GUID written in two ways is the same GUID.
+        forms = [key, *filter(None, [guid(key)])]
+        other = next((form for form in forms if self.data.get(form, name) != name), None)
+        if other is not None:
+            raise InvalidItemError(
+                number,
+                f"{key[:_SHOWN]!r} is {name[:_SHOWN]!r} here and {self.data[other][:_SHOWN]!r} on "
+                f"line {self._lines[other]}",
+            )
+        for form in forms:
+            self.data[form] = name
+            self._lines.setdefault(form, min(self._lines.get(one, number) for one in forms))
 
     def __getitem__(self, key: str) -> str:
         name = self.data[key]
@@ -58,44 +94,3 @@ def guid(text: str) -> str | None:
 def normalized_guid(digits: str) -> str:
     """Return a GUID of 16 lower-case hexadecimal digits."""
     return digits.lower().rjust(16, "0")
-
-
-def read(content: bytes, path: str) -> NameMap:
-    """Return the names of a name map by key. Linear. TopologyError has the first wrong lines.
-
-    A GUID is a key both as written and normalized by :func:`guid`.
-    """
-    text = files.decode(content, path, exceptions.TopologyError)
-    names: dict[str, str] = {}
-    first: dict[str, int] = {}
-    problems = Problems(path)
-    entries = 0
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        found = _LINE.match(line)
-        key = found["key"].strip('"') if found else ""
-        name = found["name"].strip('"').strip() if found else ""
-        if not key or not name or not name.isprintable():
-            problems.note(
-                number,
-                f"expected a name or GUID and the name of a host, found {line.strip()[:_SHOWN]!r}",
-            )
-            continue
-        # A GUID written in two ways is the same GUID.
-        forms = [key, *filter(None, [guid(key)])]
-        other = next((form for form in forms if names.get(form, name) != name), None)
-        if other is not None:
-            problems.note(
-                number,
-                f"{key[:_SHOWN]!r} is {name[:_SHOWN]!r} here and {names[other][:_SHOWN]!r} on line "
-                f"{first[other]}",
-            )
-            continue
-        for form in forms:
-            names[form] = name
-            first.setdefault(form, min(first.get(one, number) for one in forms))
-        entries += 1
-        problems.check_number(entries, MAX_ENTRIES, "names", number)
-    problems.stop()
-    return NameMap(path, names, first)

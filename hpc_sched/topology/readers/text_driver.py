@@ -97,7 +97,7 @@ class TextDriver(TopologyDriver):
         # Loaded with the option.
         from hpc_sched.topology.readers import name_map as name_map_
 
-        names = name_map_.read(name_map, where)
+        names = name_map_.NameMap(name_map, where)
         fabric = self.parse_text(content, name, names)
         try:
             renamed = fabric.renamed(names)
