@@ -193,10 +193,12 @@ def _changes_of_pairs(
 def _moves(word: str, many: str, changes: Iterable[Change]) -> Iterator[str]:
     for change in changes:
         noun = word if len(change.names) == 1 else many
-        place = f"at {change.new}" if change.kind == "new" else f"from {change.old}"
-        if change.kind == "moved":
-            place += f" to {change.new}"
-        yield f"{noun} {change.kind} {place}: {hostlist.fold_cut(change.names)}"
+        places = {
+            "gone": f"from {change.old}",
+            "new": f"at {change.new}",
+            "moved": f"from {change.old} to {change.new}",
+        }
+        yield f"{noun} {change.kind} {places[change.kind]}: {hostlist.fold_cut(change.names)}"
 
 
 def _hop_changes(old: Topology, new: Topology, hosts: Sequence[str]) -> tuple[HopChange, ...]:

@@ -79,6 +79,12 @@ def documents_of(kind: type[Kind], content: bytes, name: str) -> list[Kind]:
     return found
 
 
+def keys_of(found: dict[str, Any]) -> str:
+    """Return an object's keys in words, for errors."""
+    keys = ", ".join(map(repr, list(found)[:3])) or "no keys"
+    return hostlist.truncated(f"an object with {keys}")
+
+
 def _problem(failure: Exception, content: bytes, start: int) -> str:
     """Return what is wrong, after line and column if they are known; ``start`` of the document."""
     if isinstance(failure, RecursionError):

@@ -186,8 +186,7 @@ def _key(key: str) -> str:
 
 def _kind(found: object) -> str:
     if isinstance(found, dict):
-        keys = ", ".join(map(repr, list(found)[:3])) or "no keys"
-        return hostlist.truncated(f"an object with {keys}")
+        return json_text.keys_of(found)
     if found is None:
         return "none"
     if isinstance(found, list):

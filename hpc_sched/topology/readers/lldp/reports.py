@@ -120,6 +120,5 @@ def _neighbours(output: bytes, where: str) -> list[Neighbour]:
 
 def _kind(found: object) -> str:
     if isinstance(found, dict):
-        keys = ", ".join(repr(key) for key in list(found)[:3])
-        return hostlist.truncated(f"an object with {keys or 'no keys'}")
+        return json_text.keys_of(found)
     return {list: "a list", str: "a text", type(None): "null"}.get(type(found), "a number")
