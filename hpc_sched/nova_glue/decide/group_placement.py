@@ -34,21 +34,14 @@ class GroupPlacement:
         self.held_places: Callable[[], Mapping[str, ClaimedPlace]] = dict
         self.removed = RemovalCounts()
         self.is_warned = False  # whether ignored constraints are logged
+        # The group after an event, and what it was made of.
+        self._now: tuple[Inputs, Event, GroupRequest] | None = None
         self._begin(inputs)
 
     def _begin(self, inputs: Inputs) -> None:
+        # What the group is decided from; with the same members it may be set.
         self.inputs = inputs
         self.nova = NovaClaims(inputs.states, inputs.membership.queue)
-
-    @property
-    def inputs(self) -> Inputs:
-        """What the group is decided from; with the same members it may be set."""
-        return self._inputs
-
-    @inputs.setter
-    def inputs(self, inputs: Inputs) -> None:
-        self._inputs = inputs
-        self._now: GroupRequest | None = None
 
     def use(self, inputs: Inputs) -> None:
         """Decide by members that were read again, during a call before Nova's first claim."""
@@ -70,7 +63,6 @@ class GroupPlacement:
         """
         event = self.nova.observe(instance, states)
         self.inputs.rooms.observe(event.placed, lost_hosts(self).tolist())
-        self._now = None
 
     def held(self, *, for_others: bool = False) -> Array:
         """Return the VMs of the request that are claimed on each HostState ahead of Nova.
@@ -94,11 +86,11 @@ class GroupPlacement:
         :param positions: of the HostStates that are candidates; all by default
         """
         inputs, event = self.inputs, self.event
-        if self._now is None:
-            self._now = inputs.first.after(event.placed)
+        if self._now is None or self._now[0] is not inputs or self._now[1] is not event:
+            self._now = inputs, event, inputs.first.after(event.placed)
         room = inputs.room(event.placed)
         room[event.lost] = np.minimum(room, self.held())[event.lost]
-        now = replace(self._now, room=room, full_hosts=inputs.full_hosts(event.placed))
+        now = replace(self._now[2], room=room, full_hosts=inputs.full_hosts(event.placed))
         if positions is None:
             return now
         candidates = np.zeros(len(room), dtype=np.bool_)

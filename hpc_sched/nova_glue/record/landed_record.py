@@ -105,9 +105,11 @@ def write_all() -> None:
             request = watched.kept or watched.reference()
             try:
                 if request is not None and not _log(request, is_ended=is_ended):
-                    is_active = watched.spec is not None or _idle(request) < QUIET
-                    is_kept = is_active or request.observer.placed().any()
-                    _followed.append(replace(watched, kept=request if is_kept else None))
+                    is_quiet = watched.spec is None and _idle(request) >= QUIET
+                    # What was not kept any more, is again with a claim alone.
+                    kept = None if is_quiet else watched.kept
+                    has_claim = request.observer.placed().any()
+                    _followed.append(replace(watched, kept=request if has_claim else kept))
             except Exception:
                 LOG.exception("Where the VMs of a request landed cannot be logged")
 
