@@ -1,4 +1,11 @@
-"""The checks of ``hpc-sched-status upgrade check``, in the order of the table."""
+"""The checks of ``hpc-sched-status upgrade check``, in the order of the table.
+
+A new check is a function of an :class:`InspectedCloud` in a module of
+:mod:`hpc_sched.status.checks`, and a line in :data:`CHECKS`. It yields findings and returns a
+verdict, see :mod:`hpc_sched.status.finding`; what it cannot read it raises. What several checks
+read is read once by :mod:`hpc_sched.status.inspected_cloud`. The reference in docs/ is made from
+the table.
+"""
 
 import textwrap
 from collections.abc import Callable

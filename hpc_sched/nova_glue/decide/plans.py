@@ -1,4 +1,12 @@
-"""Where the plan of a group is made, for the first VM of a request and for later ones."""
+"""Where the plan of a group is made, for the first VM of a request and for later ones.
+
+HPCGroupFilter plans (:func:`checked_plan`), and again for each attempt of a claim and for later
+VMs (:func:`plan_of_candidates`); HPCRackCapacityFilter plans what is left (:func:`plan_of_rest`).
+Before them HPCHomogeneityFilter may have planned on one processor type
+(``processor_type.choose``), and after them the weighers use the plan, which ``Decisions`` keeps
+while it holds. All of them call ``GroupRequest.decide``, which may read the rooms of planned hosts
+in Placement.
+"""
 
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue.decide import checks

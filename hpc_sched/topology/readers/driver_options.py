@@ -9,9 +9,11 @@ A new reader needs
 * a module in this package with a subclass of ``TextDriver`` (or ``TopologyDriver``), and its entry
   point in pyproject.toml
 * its ``patterns``, ``others`` and ``rank``, and a line in the table of ranks in ``topology_driver``
-* for each argument an entry in :data:`OPTIONS`, in the order of the sample configuration; its name
-  in the driver's ``options``; and, unless it says where the text is, an argument of commands in
-  ``cli.common.sources``
+* for each argument an entry in :data:`OPTIONS`, in the order of the sample configuration, and its
+  name in the driver's ``options``. Its default is None or empty: whatever has a value is given to
+  the driver, and one that does not take it says so
+* for each of these an argument of commands in ``cli.common.sources._READING``; one that says where
+  the text is gets none, and is left out of ``_OPTIONS`` there
 * a line in the help of ``topology_driver`` in ``configuration.topology_options``, and then
   etc/hpc_sched.conf.sample from oslo-config-generator
 * ``is_discovered``, if its source changes with every cable that fails; then a word in the help of

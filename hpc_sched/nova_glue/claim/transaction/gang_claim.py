@@ -179,15 +179,13 @@ class GangClaim:
             repairs, self._repairs = self._repairs, []
             self._repair(repairs, is_deferred=True)
             late = self.ledger.late
-            unread = {uuid for one in late for uuid in one.places}
-            if (
-                not self.ledger.held
-                and not self._repairs
-                and all(self._look_at(one, is_deleted, is_last=is_last) for one in late)
-            ):
-                new = [one for one in self.ledger.late if one not in late]
-                unread = {uuid for one in new for uuid in one.places}
-            return sorted({*self.ledger.held, *(one.uuid for one in self._repairs), *unread})
+            is_answered = not self.ledger.held and not self._repairs
+            for one in late:
+                # After one that is not answered the others wait for the next look.
+                is_answered = is_answered and self._look_at(one, is_deleted, is_last=is_last)
+            unread = [one for one in self.ledger.late if one not in late] if is_answered else late
+            useless = {uuid for one in unread for uuid in one.places}
+            return sorted({*self.ledger.held, *(one.uuid for one in self._repairs), *useless})
 
     def _look_at(
         self, late: Transaction, is_deleted: Callable[[str], bool | None], *, is_last: bool
