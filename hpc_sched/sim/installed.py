@@ -2,8 +2,8 @@
 
 A policy is registered at an entry point of the group ``hpc_sched.policies`` that has a
 :class:`Policy`, a queue discipline at one of ``hpc_sched.queues`` that has a :class:`Queue`, each
-under the object's own name. Those of this package are in pyproject.toml; docs/developer.rst has the
-steps to add one.
+under the object's own name. Those of this package are in pyproject.toml, and the package is
+installed again after a change there; docs/developer.rst has the steps to add one.
 """
 
 import difflib

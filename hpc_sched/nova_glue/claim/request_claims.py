@@ -60,7 +60,10 @@ class RequestClaims:
             self.gang.release()
 
     def fence(self) -> None:
-        """Keep what was sent without an answer from being made while Nova claims VM by VM."""
+        """Keep what was sent without an answer from being made while Nova claims VM by VM.
+
+        Their consumers in Placement are claimed anew; no host is fenced.
+        """
         if self.gang is not None:
             self.gang.fence()
 

@@ -59,9 +59,7 @@ class PlacementRequest:
 
 
 # Every VM gets a place, or none does. Pure: the answer depends on the request alone, ``draw``
-# included, and changes nothing. Simulation keeps the answer on the empty cluster, and gives it for
-# all jobs of equal size (IdealPlacements). It knows nothing of constraints unless it is wrapped by
-# ``plugin_policies.constrained``.
+# included, and changes nothing.
 Place = Callable[[PlacementRequest], Places | Rejection]
 
 
@@ -70,15 +68,16 @@ class Policy:
     """A named rule that places groups.
 
     Its ``place`` is pure, as the ideal placement of a job is computed once and kept for all jobs
-    of the same VMs and class. Wrap it with :func:`plugin_policies.constrained` if it does not read
-    ``PlacementRequest.group.constraints``: a simulation checks resources only.
+    of the same VMs and class (IdealPlacements). A simulation checks resources only: ``place`` reads
+    ``PlacementRequest.group.constraints``, or is wrapped with :func:`plugin_policies.constrained`,
+    or models a scheduler that knows no constraints, as Nova's own.
     """
 
     name: str
     summary: str  # one line for help texts and reports, with its source
     place: Place
-    # Whether VMs of others bound the room on a host (core.sharing.cache_interference), and attract
-    # those that gain with them (core.sharing.cache_interference).
+    # Whether VMs of others bound the room on a host, and attract those that gain with them
+    # (core.sharing.cache_interference); simulation_input reads it.
     bounded_by_neighbours: bool = False
     # Whether it reads PlacementRequest.draw: if not, one run stands for all seeds where the
     # scenario draws nothing either. True unless a policy says otherwise.

@@ -14,7 +14,7 @@ rank driver            why there
 6    ``yaml``          keys that any of the other texts may have
 ==== ================= =================================================================
 
-``aggregates`` reads no text.
+``aggregates`` reads no text. What a new driver needs is listed in :mod:`driver_options`.
 """
 
 import abc

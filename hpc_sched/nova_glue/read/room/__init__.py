@@ -1,1 +1,1 @@
-"""Room on hosts, as HostState and aggregates state it."""
+"""Room: how many VMs more each HostState takes, by HostState, Placement, NUMA, PCI, aggregates."""
