@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from hpc_sched.core.constraints.bounds import Bounds
+from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.plan import planner
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection

@@ -18,7 +18,7 @@ from hpc_sched.core.sharing.interference_file import read_index
 from hpc_sched.filters.interference import HPCInterferenceFilter
 from hpc_sched.nova_glue.io import loaded_topology, scheduler_digests
 from hpc_sched.nova_glue.read.instances import group_members
-from hpc_sched.nova_glue.record import landed_record
+from hpc_sched.nova_glue.record import logged_entry
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.clouds import ROOT
 from tests.functional.pods import FABRIC, states_of
@@ -299,4 +299,4 @@ def test_a_record_costs_no_digest(monkeypatch):
     monkeypatch.setattr(scheduler_digests, "option_lines", fail)
     first = scheduler_digests.record(loaded.digest)
     assert scheduler_digests.record(loaded.digest) is first
-    assert landed_record.scheduler_digests is scheduler_digests
+    assert logged_entry.scheduler_digests is scheduler_digests
