@@ -1,12 +1,12 @@
 """The decisions on one group, for the scheduler, ``hpc-sched fits`` and the simulator alike."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
+from hpc_sched.core import leaf_slots
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import NO_CONSTRAINTS, level_of, server_group_policy
 from hpc_sched.core.constraints.group_size import GroupSize
@@ -83,26 +83,8 @@ class GroupRequest(PlacementInput):
         for request in self.candidate_sets():
             answer = request._plan(limit)
             if isinstance(answer, Plan):
-                return self._new_leaves_first(answer)
+                return leaf_slots.new_leaves_first(self, answer)
         return answer
-
-    def _new_leaves_first(self, plan: Plan) -> Plan:
-        """Return a plan whose first slots keep bounds at least, though the request uses no more."""
-        topology, used = self.topology, self._used_leaves
-        missing = self.constraints.bounds.missing_leaves(len(used), plan.count)
-        if not missing or plan.count == self.left:
-            return plan
-        leaf = topology.leaf_index[[topology.index_of(host) for host in plan.places]]
-        new = np.flatnonzero(~np.isin(leaf, used))
-        first = sorted(new[np.unique(leaf[new], return_index=True)[1]].tolist())[:missing]
-        places = [plan.places[slot] for slot in dict.fromkeys([*first, *range(plan.count)])]
-        leaves = Counter(map(topology.leaf_of, places))
-        return replace(plan, places=tuple(places), leaves=dict(leaves))
-
-    @property
-    def _used_leaves(self) -> Array:
-        """Numbers of the leaves that the group uses. Shape (leaves,)."""
-        return np.unique(self.topology.leaf_index[self.members > 0])
 
     def _plan(self, limit: TimeLimit) -> Plan | Rejection:
         """Return the answer of :meth:`_decide` on all candidates, shunned or not."""
@@ -267,9 +249,11 @@ class GroupRequest(PlacementInput):
         Where each VM that is left must use a leaf of its own, without those that the group uses.
         Shape (hypervisors,).
         """
-        used = self._used_leaves
-        missing = self.constraints.bounds.missing_leaves(len(used), self.left)
-        if not self.left or missing < self.left:
+        bounds = self.constraints.bounds
+        if not self.left or not bounds.change_with_each_vm:
+            return np.ones(len(self.room), dtype=np.bool_)
+        used = leaf_slots.used_leaves(self)
+        if bounds.missing_leaves(len(used), self.left) < self.left:
             return np.ones(len(self.room), dtype=np.bool_)
         return ~np.isin(self.topology.leaf_index[self.hosts_of_rows], used)
 

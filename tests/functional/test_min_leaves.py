@@ -10,11 +10,21 @@ import pytest
 
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.nova_glue.read.instances import request_instances
 from tests.functional.cloud_kinds import PODS
 from tests.functional.pods import FABRIC as EIGHT_LEAVES
 from tests.functional.pods import names, states_of
 from tests.functional.shared_clouds import cloud_mark
-from tests.functional.states import queue_of, run, spec, why_refused, wishing
+from tests.functional.states import (
+    claims_succeed,
+    known,
+    offered,
+    queue_of,
+    run,
+    spec,
+    why_refused,
+    wishing,
+)
 from tests.functional.test_wishes import FABRIC, cloud, fault_of, flavor, leaves
 
 __all__ = ["cloud", "flavor"]
@@ -127,3 +137,38 @@ def test_members_on_fewer_leaves_refuse_nothing_by_themselves(group):
     group({"n01": 4}, left=2, queue=queue_of(2))
     request = spec(count=2, extra_specs=wishing(min_leaves=2))
     assert len(run(states_of(), request, HPCGroupFilter())) == len(EIGHT_LEAVES.hosts)
+
+
+@on_host_states
+@pytest.mark.parametrize(
+    ("constraints", "numbers", "orphans"),
+    [
+        pytest.param({"min_leaves": 3}, (0, 1, 2), 0, id="the first VMs of the group"),
+        pytest.param({"min_leaves": 3}, (3, 4, 5), 0, id="the last ones"),
+        pytest.param({"min_leaves": 3}, (3, 4, 5), 3, id="behind orphans"),
+        pytest.param(
+            {"min_leaves": 3, "max_leaves": 3, "group_size": 9}, (3, 4, 5), 0, id="within a most"
+        ),
+        pytest.param({"min_leaves": 2}, (0, 2), 0, id="without a VM that was deleted meanwhile"),
+    ],
+)
+@pytest.mark.parametrize("vcpus", [4, 16], ids=["four VMs a host", "one VM a host"])
+def test_the_vms_of_a_request_are_claimed_on_leaves_of_their_own_whatever_slots_they_have(
+    group, monkeypatch, constraints, numbers, orphans, vcpus
+):
+    queue = queue_of(6)
+    own = {number - numbers[0]: queue[number] for number in numbers}
+    group(left=3, queue=queue, orphans=orphans)
+    claims_succeed(monkeypatch, queue)
+    monkeypatch.setattr(request_instances, "read", lambda *_: own)
+    request = spec(count=3, uuid=own[0], vcpus=vcpus, extra_specs=wishing(**constraints))
+    states = offered(states_of())
+    for state in states:
+        state.allocation_candidates *= 4
+    run(states, request, HPCGroupFilter())
+    served = known(request).group
+    held = {uuid: states[place.position].host for uuid, place in served.held_places().items()}
+    assert held.keys() == set(own.values())
+    assert len(set(map(EIGHT_LEAVES.leaf_of, held.values()))) == len(own)
+    # They are places of the plan, so that the others of the group find theirs in it.
+    assert Counter(held.values()) <= Counter(served.decisions.answer.hosts)

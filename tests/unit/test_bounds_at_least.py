@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 
+from hpc_sched.core import leaf_slots
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import tie_order
@@ -74,3 +75,28 @@ def test_the_first_slots_of_a_plan_for_more_vms_than_the_request_has_keep_the_bo
             )
         spread += plan.count > 1
     assert spread > 60
+
+
+def test_some_vms_of_a_group_keep_the_bound_by_themselves_whatever_slots_they_have():
+    exchanged = 0
+    for seed in range(600):
+        case, dice = small_cases.random_case(seed), random.Random(seed)
+        request = request_of(case, left=1)
+        plan = request.decide()
+        if not isinstance(plan, Plan):
+            continue
+        topology, first = case.fabric, dice.randrange(plan.count)
+        numbers = sorted(dice.sample(range(plan.count), dice.randint(1, plan.count)))
+        slots = leaf_slots.own_slots(request, plan, first, numbers)
+        assert len(set(slots)) == len(slots) == len(numbers), f"seed {seed}"
+        hosts = [topology.index_of(plan.places[slot]) for slot in slots]
+        there = np.bincount(hosts, minlength=len(request.room))
+        assert request.broken_by(there) is None, f"seed {seed}"
+        own = [(first + number) % plan.count for number in numbers]
+        at_own = np.bincount(
+            [topology.index_of(plan.places[slot]) for slot in own], minlength=len(there)
+        )
+        # No place is exchanged without need.
+        assert (slots == own) == (request.broken_by(at_own) is None), f"seed {seed}"
+        exchanged += slots != own
+    assert exchanged > 15

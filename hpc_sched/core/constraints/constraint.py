@@ -10,7 +10,7 @@ the others:
   time limit has passed
 * ``plan.rejection``: ``conflict_of`` for members that break it, ``broken_by`` for planned VMs
 * ``plan.ranking.permitted_hosts``: where the VMs of a plan may be instead; if that depends on where
-  others are, ``GroupRequest.permitted_next`` and ``Bounds.change_with_each_vm``
+  others are, ``GroupRequest.permitted_next``, ``leaf_slots`` and ``Bounds.change_with_each_vm``
 * ``plan.planner.attempts``: if it may give way
 """
 

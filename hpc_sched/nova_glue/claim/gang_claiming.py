@@ -29,7 +29,9 @@ from nova import objects
 from oslo_log import log as logging
 
 from hpc_sched import exceptions
+from hpc_sched.core import leaf_slots
 from hpc_sched.core.arrays import Array
+from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue import request_metrics
 from hpc_sched.nova_glue.claim import (
@@ -41,6 +43,7 @@ from hpc_sched.nova_glue.claim import (
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.io.allocations import Answer, Owner
+from hpc_sched.nova_glue.read.inputs import Inputs
 from hpc_sched.nova_glue.read.instances import request_instances
 from hpc_sched.nova_glue.read.room.allocation_candidates import ClaimedPlace
 
@@ -313,11 +316,14 @@ def _places(
 ) -> dict[str, ClaimedPlace]:
     """Return the places of a plan by instance; empty if they are not candidates any more."""
     group = claims.group
-    rows = _rows(claims, group.event.candidates, plan)
-    first, count = group.event.slot, len(rows)
-    if max(instances) >= count:
+    request = group.request(group.event.candidates)
+    rows = _rows(group.inputs, request, group.event.candidates, plan)
+    if max(instances) >= len(rows):
         return {}
-    chosen = {uuid: rows[(first + number) % count] for number, uuid in sorted(instances.items())}
+    slots = leaf_slots.own_slots(request, plan, group.event.slot, sorted(instances))
+    chosen = {
+        instances[number]: rows[slot] for number, slot in zip(sorted(instances), slots, strict=True)
+    }
     number, candidates = Counter(chosen.values()), group.inputs.rooms.candidates
     next_ = {i: candidates.next_claims(i, number[i]) if i >= 0 else [] for i in number}
     if any(len(next_[i]) < number[i] for i in number):
@@ -326,10 +332,9 @@ def _places(
     return {uuid: ClaimedPlace(i, next(in_order[i])) for uuid, i in chosen.items()}
 
 
-def _rows(claims: RequestClaims, positions: Array, plan: Plan) -> list[int]:
+def _rows(inputs: Inputs, request: GroupRequest, positions: Array, plan: Plan) -> list[int]:
     """Return the HostState of each place of a plan; -1 if its host is no candidate any more."""
-    inputs = claims.group.inputs
-    room = claims.group.request(positions).capacity
+    room = request.capacity
     rows: defaultdict[str, list[int]] = defaultdict(list)
     for i in positions.tolist():
         name = inputs.name_of(i)

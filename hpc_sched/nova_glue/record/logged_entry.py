@@ -12,6 +12,7 @@ from nova import objects
 from oslo_utils import timeutils
 
 from hpc_sched import conf
+from hpc_sched.core import leaf_slots
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
@@ -182,8 +183,9 @@ def _own_plan(
     number = request.left
     if isinstance(answer, Rejection) or not 0 < number < answer.count:
         return None
-    topology, first = group.inputs.topology, group.event.slot
-    hosts = Counter(answer.places[(first + i) % answer.count] for i in range(number))
+    topology = group.inputs.topology
+    slots = leaf_slots.own_slots(request, answer, group.event.slot, range(number))
+    hosts = Counter(answer.places[slot] for slot in slots)
     leaves = Counter(map(topology.leaf_of, hosts.elements()))
     cost = hop_bytes_of_counts(topology=topology, counts=hosts + group.inputs.members)
     return LoggedPlan(dict(leaves), dict(hosts), None if math.isinf(cost) else cost)
