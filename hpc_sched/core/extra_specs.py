@@ -246,9 +246,14 @@ class _SpecReader:
             )
 
     def constraints(self) -> Constraints:
+        """Return the constraints without those that contradict each other, which are faults."""
         found = Constraints(**{one.name: self.value(one) for one in CONSTRAINTS})
-        self.faults += found.faults
-        return found
+        if not (contradictions := found.contradictions):
+            return found
+        self.faults += contradictions.values()
+        excluded = {one for pair in contradictions for one in pair}
+        self.unread.update(one.spec.name for one in excluded)
+        return found.changed(**{one.name: None for one in excluded})
 
     def value(self, constraint: type[Constraint]) -> Value | None:
         expected = constraint.expected(self.levels)

@@ -188,6 +188,8 @@ MISREAD = [
     pytest.param({"app_class": "fast"}, False, id="app_class"),
     pytest.param({"prefer": "rack", "require": "pod"}, False, id="prefer beside a good require"),
     pytest.param({"prefer": "rack", "require": "row"}, True, id="prefer and require"),
+    pytest.param({"min_leaves": 3, "max_leaves": 2}, True, id="more leaves than there may be"),
+    pytest.param({"min_leaves": 3, "group_size": 2}, True, id="more leaves than VMs"),
 ]
 
 

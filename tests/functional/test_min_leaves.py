@@ -7,10 +7,13 @@ from collections import Counter
 
 import nova.conf
 import pytest
+from nova import objects
+from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.nova_glue.read.instances import request_instances
+from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.cloud_kinds import PODS
 from tests.functional.pods import FABRIC as EIGHT_LEAVES
 from tests.functional.pods import names, states_of
@@ -22,6 +25,7 @@ from tests.functional.states import (
     queue_of,
     run,
     spec,
+    weigh,
     why_refused,
     wishing,
 )
@@ -130,6 +134,44 @@ def test_a_moving_vm_of_a_group_on_the_fewest_leaves_goes_to_a_leaf_without_memb
 def test_a_group_whose_wishes_exclude_each_other_is_refused(group, wishes, text):
     group(left=2, queue=queue_of(2))
     assert text in why_refused(states_of(), spec(count=2, extra_specs=wishing(**wishes)))
+
+
+CONTRADICTIONS = [
+    ({"min_leaves": 3, "max_leaves": 2}, "hpc:min_leaves=3 and hpc:max_leaves=2"),
+    ({"min_leaves": 3, "group_size": 2}, "hpc:min_leaves=3 and hpc:group_size=2"),
+]
+
+
+@on_host_states
+@pytest.mark.parametrize(("wishes", "text"), CONTRADICTIONS)
+def test_wishes_that_contradict_each_other_refuse_a_move_and_are_not_said_to_be_ignored(
+    group, warnings, wishes, text
+):
+    group({"n01": 1, "n05": 1}, left=1, is_move=True)
+    told = why_refused(states_of(), spec(extra_specs=wishing(**wishes)))
+    assert told.endswith(f"{text} contradict each other")
+    assert warnings() == []
+
+
+@on_host_states
+@pytest.mark.parametrize(("wishes", "text"), CONTRADICTIONS)
+def test_wishes_that_are_said_to_be_ignored_are(group, warnings, wishes, text):
+    def order(is_move: bool, **wishes: int) -> list[str]:
+        group({"n01": 1, "n05": 1}, left=1, is_move=is_move)
+        request = spec(extra_specs=wishing(**wishes))
+        return weigh(HopByteWeigher(), states_of(), request)
+
+    # No filter refuses them.
+    for is_move in (False, True):
+        assert order(is_move, **wishes) == order(is_move)
+    assert warnings() == [f"{text} contradict each other"] * 2
+    CONF.set_override("relax_moves", "always", "hpc_sched")
+    group({"n01": 1, "n05": 1}, left=1, is_move=True)
+    request = spec(extra_specs=wishing(**wishes))
+    request.requested_destination = objects.Destination(cell=objects.CellMapping(uuid=uuids.cell1))
+    states = states_of("leaf1", "leaf2")
+    assert run(states, request, HPCGroupFilter()) == states
+    assert warnings() == [f"{text} contradict each other"] * 3
 
 
 @on_host_states

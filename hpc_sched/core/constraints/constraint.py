@@ -151,8 +151,8 @@ class Constraint:
         return {} if cls.is_guarantee else {cls.name: value}
 
     @classmethod
-    def fault(cls, value: Value, others: Mapping[str, Value]) -> str | None:
-        """Return how a value contradicts others whatever room there is, or None."""
+    def excluded_by(cls, value: Value, others: Mapping[str, Value]) -> "type[Constraint] | None":
+        """Return the constraint whose value contradicts one whatever room there is, or None."""
         return None
 
     @classmethod

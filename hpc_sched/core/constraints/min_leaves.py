@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hpc_sched.core.constraints.constraint import Bounds, NumberConstraint, Value
+from hpc_sched.core.constraints.constraint import Bounds, Constraint, NumberConstraint, Value
 from hpc_sched.core.constraints.extra_spec import WHOLE_NUMBER, ExtraSpec, number_up_to
 from hpc_sched.core.constraints.group_size import GroupSize
 from hpc_sched.core.constraints.max_leaves import MOST, MaxLeaves
@@ -34,15 +34,10 @@ class MinLeaves(NumberConstraint):
         return replace(bounds, least_leaves=int(value))
 
     @classmethod
-    def fault(cls, value: Value, others: Mapping[str, Value]) -> str | None:
-        """Return that the group can never use as many leaves, or None."""
-        for upper in (MaxLeaves, GroupSize):
-            if int(others.get(upper.name, value)) < int(value):
-                return (
-                    f"{cls.spec.name}={value} and {upper.spec.name}={others[upper.name]} "
-                    "contradict each other"
-                )
-        return None
+    def excluded_by(cls, value: Value, others: Mapping[str, Value]) -> type[Constraint] | None:
+        """Return the constraint that allows fewer leaves or VMs, or None."""
+        upper: tuple[type[Constraint], ...] = (MaxLeaves, GroupSize)
+        return next((one for one in upper if int(others.get(one.name, value)) < int(value)), None)
 
     @classmethod
     def of_jobs(cls, value: Value) -> str:

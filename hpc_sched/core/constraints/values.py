@@ -69,10 +69,16 @@ class Constraints:
         return self.bounds.most_leaves is not None and self.group_size is not None
 
     @property
-    def faults(self) -> list[str]:
-        """How values contradict each other whatever room there is; a sentence each."""
-        found = (one.fault(value, self.values) for one, value in self.items())
-        return [fault for fault in found if fault is not None]
+    def contradictions(self) -> dict[tuple[type[Constraint], type[Constraint]], str]:
+        """Constraints that contradict each other whatever room there is, with a sentence."""
+        found = {}
+        for one, value in self.items():
+            if (other := one.excluded_by(value, self.values)) is not None:
+                found[one, other] = (
+                    f"{one.spec.name}={value} and {other.spec.name}={self.values[other.name]} "
+                    "contradict each other"
+                )
+        return found
 
     def relaxed(self) -> "Constraints":
         """Return the constraints as preferences, as far as they have one."""
