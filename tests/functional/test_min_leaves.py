@@ -23,6 +23,7 @@ from tests.functional.states import (
     known,
     offered,
     queue_of,
+    read_decisions,
     run,
     spec,
     weigh,
@@ -101,6 +102,22 @@ def test_a_later_vm_is_offered_no_leaf_of_its_group_while_leaves_are_missing(gro
     request.instance_uuid = queue_of(3)[2]
     left = names(run(states, request, HPCGroupFilter(), index=2))
     assert left == {host for host in EIGHT_LEAVES.hosts if EIGHT_LEAVES.leaf_of(host) != "leaf1"}
+
+
+@on_host_states
+def test_hosts_left_out_have_the_reason_that_is_true(group, tmp_path):
+    log = tmp_path / "decisions"
+    CONF.set_override("decision_log", str(log), "hpc_sched")
+    group({"n01": 1}, left=1, queue=queue_of(1))
+    request = spec(extra_specs=wishing(require="pod", min_leaves=2))
+    states = run(states_of(), request, HPCGroupFilter())
+    assert len(states) == 12
+    weigh(HopByteWeigher(), states, request)
+    [record] = read_decisions(log)
+    assert record["removed"] == {
+        "under a leaf that the group uses already (hpc:min_leaves)": 4,
+        "outside the required switch, the leaves allowed or the island": 16,
+    }
 
 
 @on_host_states

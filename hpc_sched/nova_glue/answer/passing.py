@@ -18,6 +18,10 @@ CONF = nova.conf.CONF
 # end.
 VMS_A_RUN = 64
 
+# Why a host is left out.
+OUTSIDE = "outside the required switch, the leaves allowed or the island"
+USED_LEAF = "under a leaf that the group uses already (hpc:min_leaves)"
+
 
 def passing(claims: RequestClaims, answer: Plan | Rejection) -> Array:
     """Return the positions of the HostStates on which a group keeps its constraints.
@@ -29,8 +33,8 @@ def passing(claims: RequestClaims, answer: Plan | Rejection) -> Array:
     group, is_move = claims.group, claims.group.inputs.membership.is_move
     request = group.request(group.event.candidates)
     if isinstance(answer, Plan):
-        why = "outside the required switch, the leaves allowed or the island"
-        return _kept(group, request.permitted(answer), why)
+        spread = _kept(group, group.event.candidates, request.permitted_next(), USED_LEAF)
+        return _kept(group, spread, request.permitted(answer), OUTSIDE)
     if not request.is_refused(answer, is_move=is_move):
         claims.fence()
         return group.event.candidates
@@ -46,8 +50,9 @@ def passing_next(group: GroupPlacement) -> Array:
 
     Each other bound is kept by any of the hosts that the first VM was given.
     """
-    mask = group.request(group.event.candidates).permitted_next()
-    return _kept(group, mask, "under a leaf that the group uses", bounds_plan=False)
+    positions = group.event.candidates
+    mask = group.request(positions).permitted_next()
+    return _kept(group, positions, mask, USED_LEAF, bounds_plan=False)
 
 
 def in_leaves_and_spares(group: GroupPlacement, answer: Plan | Rejection) -> Array:
@@ -66,11 +71,13 @@ def in_leaves_and_spares(group: GroupPlacement, answer: Plan | Rejection) -> Arr
     retries = CONF.scheduler.max_attempts - 1
     mask = with_spares(request, answer, group.event.placed, least=VMS_A_RUN, retries=retries)
     mask[[place.position for place in held.values()]] = True
-    return _kept(group, mask, "outside the plan's leaves and spares", bounds_plan=False)
+    return _kept(group, positions, mask, "outside the plan's leaves and spares", bounds_plan=False)
 
 
-def _kept(group: GroupPlacement, mask: Mask, why: str, *, bounds_plan: bool = True) -> Array:
-    """Return the candidates in a mask over HostStates; count the others as removed."""
-    kept: Array = group.event.candidates[mask[group.event.candidates]]
-    group.removed.count(why, len(group.event.candidates) - len(kept), bounds_plan=bounds_plan)
+def _kept(
+    group: GroupPlacement, positions: Array, mask: Mask, why: str, *, bounds_plan: bool = True
+) -> Array:
+    """Return those of some candidates in a mask over HostStates; count the others as removed."""
+    kept: Array = positions[mask[positions]]
+    group.removed.count(why, len(positions) - len(kept), bounds_plan=bounds_plan)
     return kept
