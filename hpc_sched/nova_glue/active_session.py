@@ -28,7 +28,7 @@ class ActiveSession(PlacementSession):
         # Texts for operator and tenant of the first refusal, which HPCGroupFilter reports. Not the
         # exception: its traceback would hold the RequestSpec, and so this session, for ever.
         self._refusal: tuple[str, str] | None = None
-        self._is_early_logged = False  # whether a refusal without a group is logged
+        self._is_early_logged = False  # whether a refusal is logged by log_early
 
     def filtered(self, call: Call, plugin: Plugin) -> States:
         """Return the hosts that pass a filter; raises NoValidHost for HPCGroupFilter alone.
@@ -102,29 +102,31 @@ class ActiveSession(PlacementSession):
         if not is_placed and plugins.group_filter_follows(call.plugin):
             self._refusal = self._refusal or (str(refusal), refusal.tenant)
             return call.states
-        if self.served is not None:
+        if self.served is None or self.served.record.is_accepted:
+            self._log_early(call, str(refusal))
+        else:
             among = self.served.positions(call.states)
             request_record.log_refusal(self.served.record, among, str(refusal))
-        else:
-            self._log_early(call, str(refusal))
         if plugin.reports_refusals and not is_placed:
             raise exception.NoValidHost(reason=refusal.tenant)
         return []
 
     def _log_early(self, call: Call, why: str) -> None:
-        """Log once the refusal of a request whose group has not been read.
+        """Log once the refusal of a request whose group has not been read, or whose plan is logged.
 
         Not if all VMs of the request are placed: Nova then looks for alternates only.
         """
-        if self._is_early_logged:
+        if self._is_early_logged or self.placed >= self._wanted(call):
             return
-        there = self._colocated
-        if there is not None:
-            wanted = 1 if there.host_instances.is_move else request_spec.count_of(call.spec)
-            if there.placed >= wanted:
-                return
         self._is_early_logged = True
         decision_record.log_early(call.spec, why, self._fabric.digest)
+
+    def _wanted(self, call: Call) -> int:
+        """Return the number of VMs that the request places."""
+        if self.served is not None:
+            return self.served.group.inputs.membership.left
+        is_move = self._colocated is not None and self._colocated.host_instances.is_move
+        return 1 if is_move else request_spec.count_of(call.spec)
 
     def _unchecked(self, call: Call, plugin: Plugin) -> States:
         """Return the hosts that pass after an error: none if a new VM has a guarantee."""

@@ -22,6 +22,7 @@ from tests.functional.states import (
     claims_succeed,
     known,
     offered,
+    ours,
     queue_of,
     read_decisions,
     run,
@@ -102,6 +103,48 @@ def test_a_later_vm_is_offered_no_leaf_of_its_group_while_leaves_are_missing(gro
     request.instance_uuid = queue_of(3)[2]
     left = names(run(states, request, HPCGroupFilter(), index=2))
     assert left == {host for host in EIGHT_LEAVES.hosts if EIGHT_LEAVES.leaf_of(host) != "leaf1"}
+
+
+@on_host_states
+@pytest.mark.parametrize("claims", [False, True], ids=["without gang claims", "with gang claims"])
+@pytest.mark.parametrize("is_planned", [False, True], ids=["not weighed", "its plan is logged"])
+def test_a_later_vm_without_a_leaf_of_its_own_is_refused_once_with_the_reason(
+    group, monkeypatch, caplog, tmp_path, claims, is_planned
+):
+    caplog.set_level("INFO", "hpc_sched")
+    log = tmp_path / "decisions"
+    CONF.set_override("decision_log", str(log), "hpc_sched")
+    queue = queue_of(3)
+    group(left=3, queue=queue)
+    if claims:
+        claims_succeed(monkeypatch, queue)
+    request = spec(count=3, uuid=queue[0], extra_specs=wishing(min_leaves=3))
+    states = run(offered(states_of()), request, HPCGroupFilter())
+    if is_planned:
+        weigh(HopByteWeigher(), states, request)
+    on_one_leaf = [state for state in states if EIGHT_LEAVES.leaf_of(state.host) == "leaf1"]
+    on_one_leaf[0].consume_from_request(request)
+    request.instance_uuid = queue[1]
+    why = (
+        "2 more of a group with 1 member needs at least 3 leaf switches: no room beside its members"
+    )
+    for _ in range(2):
+        # It does not raise: a VM of the request is placed.
+        assert run(on_one_leaf, request, HPCGroupFilter(), index=1) == []
+    *planned, refused = read_decisions(log)
+    assert [record["decision"] for record in planned] == ["planned"] * is_planned
+    assert (refused["decision"], refused["reason"]) == ("refused", why)
+    assert len([line for line in ours(caplog) if f"refused: {why}; " in line]) == 1
+    assert known(request).group.held_places() == {}
+
+
+@on_host_states
+def test_alternates_for_a_group_that_is_placed_are_not_refused(group):
+    group(left=1, queue=queue_of(1))
+    request = spec(extra_specs=wishing(min_leaves=3), uuid=queue_of(1)[0])
+    states = run(states_of(), request, HPCGroupFilter())
+    states[0].consume_from_request(request)
+    assert run(states[1:4], request, HPCGroupFilter(), index=1) == states[1:4]
 
 
 @on_host_states

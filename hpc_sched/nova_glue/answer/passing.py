@@ -49,10 +49,15 @@ def passing_next(group: GroupPlacement) -> Array:
     """Return the positions of the HostStates on which the next VM keeps bounds at least.
 
     Each other bound is kept by any of the hosts that the first VM was given.
+
+    :raises exceptions.RefusedError: if there is none
     """
     positions = group.event.candidates
-    mask = group.request(positions).permitted_next()
-    return _kept(group, positions, mask, USED_LEAF, bounds_plan=False)
+    request = group.request(positions)
+    kept = _kept(group, positions, request.permitted_next(), USED_LEAF, bounds_plan=False)
+    if not len(kept) and isinstance(answer := group.answer(request), Rejection):
+        raise checks.refused(request.refusal(answer))
+    return kept
 
 
 def in_leaves_and_spares(group: GroupPlacement, answer: Plan | Rejection) -> Array:

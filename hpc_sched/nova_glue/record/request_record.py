@@ -24,6 +24,11 @@ class RequestRecord:
         self.logged: decision_record.LoggedDecision | None = None
 
     @property
+    def is_accepted(self) -> bool:
+        """True if the logged decision does not refuse the request."""
+        return self.logged is not None and not self.logged.is_refused
+
+    @property
     def observed_at(self) -> float:
         """Monotonic time of Nova's last call."""
         return self.claims.group.event.at
