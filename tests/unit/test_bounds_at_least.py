@@ -3,12 +3,16 @@
 import random
 
 import numpy as np
+import pytest
 
 from hpc_sched.core import leaf_slots
-from hpc_sched.core.constraints import Constraints
+from hpc_sched.core.constraints import Bounds, Constraints
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.planner import solve
 from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.plan.time_limit import TimeLimit
+from hpc_sched.topology import Topology
 from tests.unit import fabrics, small_cases
 
 
@@ -100,3 +104,43 @@ def test_some_vms_of_a_group_keep_the_bound_by_themselves_whatever_slots_they_ha
         assert (slots == own) == (request.broken_by(at_own) is None), f"seed {seed}"
         exchanged += slots != own
     assert exchanged > 15
+
+
+@pytest.mark.parametrize(
+    ("count", "least", "pods"),
+    [
+        # VMs in each pod: most in one, on each other leaf of the same and the next pods one.
+        (64, 32, [57, 7]),
+        (200, 60, [165, 25, 10]),
+        (512, 100, [437, 25, 25, 25]),
+        (500, 300, [225, *[25] * 11]),
+    ],
+)
+@pytest.mark.parametrize("most", [None, 0, 5], ids=["no bound at most", "one number", "both"])
+def test_on_an_empty_fabric_no_more_pods_are_used_than_hold_the_required_leaves(
+    count, least, pods, most
+):
+    """Plans of too many steps to be proven, on 20 pods of 25 leaves with 20 hosts of one VM."""
+    fabric = Topology.from_tree(
+        {
+            "core": {
+                f"p{pod}": {
+                    f"l{pod}-{leaf}": [f"h{pod}-{leaf}-{i}" for i in range(20)]
+                    for leaf in range(25)
+                }
+                for pod in range(20)
+            }
+        }
+    )
+    problem = fabrics.problem_of(fabric, awaiting=count)
+    bounds = Bounds(least_leaves=least, most_leaves=None if most is None else least + most)
+    # Leaves of the first pod are filled one after the other, with one VM on each of the others.
+    full, more = divmod(pods[0] - 25, 19)
+    leaves = [*[20] * full, more + 1]
+    saved = sum(vms * (vms - 1) for vms in [*pods, *leaves])
+    by_hand = 5 * count * (count - 1) // 2 - saved
+    plan = fabrics.only_plans(solve(problem, count, bounds))
+    assert (plan.hop_bytes, len(plan.leaves)) == (by_hand, least)
+    if most is None:
+        quick = fabrics.only_plans(solve(problem, count, bounds, TimeLimit.after(0)))
+        assert (quick.hop_bytes, len(quick.leaves)) == (by_hand, least)

@@ -42,12 +42,13 @@ def best_fit(problem: Problem, count: int, level: int, bounds: Bounds = UNBOUND)
     if bounds.most_leaves is not None:
         new = bounds.most_leaves - int(has_members.sum())
         leaves = leaves[by_room[: new + int(has_members[leaves].sum())]]
-    # One VM each for the roomiest leaves that the group must use besides; then the others.
-    given = np.zeros_like(room)
+    takes = filled(problem, leaves, count)
     missing = bounds.missing_leaves(int(has_members.sum()), count)
-    roomiest = leaves[np.lexsort((problem.tie[leaves], -room[leaves], has_members[leaves]))]
-    given[roomiest[:missing]] = 1
-    takes = given + filled(problem, leaves, count - missing, given)
+    if missing > np.count_nonzero(takes[~has_members]):
+        # One VM each for the leaves that the group must use; then the others.
+        given = np.zeros_like(room)
+        given[spread(problem, takes, leaves, missing)] = 1
+        takes = given + filled(problem, np.flatnonzero(takes), count - missing, given)
     used = np.flatnonzero(takes)
     counts = dict(zip(used.tolist(), takes[used].tolist(), strict=True))
     return LeafCounts(int(above[inside][0]), counts, is_proven=not count)
@@ -66,6 +67,22 @@ def filled(problem: Problem, leaves: Array, count: int, given: Array | None = No
     takes = np.zeros_like(room)
     takes[in_order] = np.clip(count - before, 0, room[in_order])
     return takes
+
+
+def spread(problem: Problem, takes: Array, leaves: Array, number: int) -> Array:
+    """Return the leaves without members that have VMs, and the nearest others up to a number.
+
+    Below the switches with most of those on each level, then with most others. O(hosts * depth).
+
+    :param takes: VMs per leaf. Shape (switches,)
+    :param leaves: those that may be used
+    """
+    leaves = np.unique(leaves)
+    leaves = leaves[leaf_sums(problem, problem.members)[leaves] == 0]
+    sizes = np.where(takes[leaves] > 0, len(leaves) + 1, 1)
+    members = np.where(problem.members > 0, len(leaves) + 1, 0)
+    in_order = largest_branch_first(problem, leaves, sizes, members)
+    return in_order[np.argsort(takes[in_order] == 0, kind="stable")][:number]
 
 
 def saved_hops(problem: Problem, takes: Array) -> int:

@@ -17,8 +17,8 @@ class Plan:
     leaves: Mapping[str, int]  # leaf to planned VMs, in the order of the slots
     hop_bytes: float  # of members plus planned VMs
     switch: str  # the switch of the required level, or root, that holds the whole group
-    # False if it is not known that no plan is better: the time limit passed, max_leaves or
-    # anti-affinity needed too many steps, or the group is too large for the planner.
+    # False if it is not known that no plan is better: the time limit passed, a bound on
+    # leaves or anti-affinity needed too many steps, or the group is too large for the planner.
     is_proven: bool = True
 
     @property

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from operator import attrgetter
 
 from hpc_sched.core.plan.exact.bound import leaf_sets
 from hpc_sched.core.plan.exact.bound.price_bracket import PriceBracket
@@ -102,8 +103,7 @@ class LeafBound:
             if not has_mixed:
                 # This takes as long as another price, and often leads to a better plan.
                 has_mixed = True
-                if not self.least:
-                    known.add(self._similar(bracket.ends, start))
+                known.add(self._similar(bracket.ends, start))
             # Another price leaves out more of the fabric, where that costs little.
             is_costly = _CHEAP * (self.effort.made - began) > self._left()
             if is_costly and self._is_near(bracket, nearest, known):
@@ -149,19 +149,23 @@ class LeafBound:
             parts = max(parts // (4 if made < 2 * before or not before else 2), 1)
             before = made
 
-    def _similar(self, points: Sequence[Point], start: Sequence[int]) -> Point:
+    def _similar(self, near: Sequence[Point], start: Sequence[int]) -> Point:
         """Return a good plan within the bounds, on leaves like those of some plans."""
-        tree, free = points[0].search.tree, self._weights(Fraction(0))
+        tree, price = near[0].search.tree, Fraction(0)
+        plans = [point.counts() for point in near]
+        sets: Iterable[Sequence[int]]
+        if self.sign > 0:
+            counts = [plan.counts for plan in plans]
+            sets = leaf_sets.by_savings(tree, [start, *leaf_sets.like(tree, counts, self.limit)])
+        else:
+            sets = [start, *(leaf_sets.with_others(tree, plan, self.least) for plan in plans)]
         if self.least:
             # With so high a reward a plan uses as many of the leaves as it can.
-            reward = Fraction(-self.sign * (self.greatest.saved + 1))
-            found = self.among(start, self._weights(reward))
-            assert found is not None
-            return Point.best_of(found)
-        plans = [point.counts().counts for point in points]
-        sets = leaf_sets.by_savings(tree, [start, *leaf_sets.like(tree, plans, self.limit)])
-        searches = (one for leaves in sets if (one := self.among(leaves, free)) is not None)
-        return Point.best_of(next(searches))
+            price = Fraction(-self.sign * (self.greatest.saved + 1))
+        searches = (self.among(leaves, self._weights(price)) for leaves in sets)
+        points = (Point.best_of(search) for search in searches if search is not None)
+        found = (point for point in points if self.allows(point.leaves))
+        return next(found) if self.sign > 0 else max(found, key=attrgetter("saved"))
 
     def _most(self, point: Point) -> Fraction:
         """Return the most that any plan within the bound saves, by the best one at a price."""

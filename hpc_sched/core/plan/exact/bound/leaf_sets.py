@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.best_fit import filled, saved_hops
+from hpc_sched.core.plan.best_fit import filled, saved_hops, spread
 from hpc_sched.core.plan.exact.group_tree import GroupTree
+from hpc_sched.core.plan.problem import LeafCounts
 from hpc_sched.core.plan.switch_rooms import place_in_run
 
 _SWITCHES = 8  # on each level below which leaves are tried
@@ -57,6 +58,15 @@ def like(
             numbers = np.flatnonzero(sums >= missing).tolist()
             if numbers:
                 yield [*last[: limit - numbers[0]], *below[: numbers[0]].tolist()]
+
+
+def with_others(tree: GroupTree, plan: LeafCounts, number: int) -> tuple[int, ...]:
+    """Return the leaves of a plan without members, and the nearest others up to a number."""
+    problem, top = tree.problem, tree.problem.topology.switches[plan.top]
+    takes = np.zeros_like(problem.tie)
+    takes[list(plan.counts)] = 1
+    below = tree.open_leaves[tree.path[top.level - 1] == plan.top]
+    return tuple(spread(problem, takes, below, number).tolist())
 
 
 def _roomiest(switches: Array, rooms: Array, limit: int) -> list[int]:
