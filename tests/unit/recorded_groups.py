@@ -146,13 +146,7 @@ class Group:
 
 
 def wishes(constraints: Constraints, homogeneous: str) -> dict[str, Any]:
-    return {
-        "require": constraints.bounds.level,
-        "prefer": constraints.bounds.preferred,
-        "max_leaves": constraints.bounds.most_leaves,
-        "group_size": constraints.group_size,
-        "homogeneous": homogeneous,
-    }
+    return {**constraints.as_logged(), "homogeneous": homogeneous}
 
 
 def small_by_name(tree: dict[str, Any]) -> dict[str, list[str]]:

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from math import comb
 
 import numpy as np
 import pytest
 
-from hpc_sched.core.constraints import level_of, server_group_policy
+from hpc_sched.core.constraints import Constraints, level_of, server_group_policy
 from hpc_sched.core.counterfactual import why_not
 from hpc_sched.core.counterfactual.open_hosts import OpenHosts, PlannedAgain
 from hpc_sched.core.counterfactual.rebuilt_request import rebuilt
@@ -46,8 +47,11 @@ def keeps(request: GroupRequest, planned: np.ndarray) -> bool:
     level = level_of(topology, request.constraints.bounds.level)
     if len(np.unique(topology.groups[level - 1][hosts])) > 1:
         return False
-    most = request.constraints.bounds.most_leaves
-    if most is not None and len(np.unique(topology.leaf_index[hosts])) > most:
+    bounds, leaves = request.constraints.bounds, len(np.unique(topology.leaf_index[hosts]))
+    if bounds.most_leaves is not None and leaves > bounds.most_leaves:
+        return False
+    before = len(np.unique(topology.leaf_index[request.members > 0]))
+    if leaves < min(bounds.least_leaves, before + int(planned.sum())):
         return False
     if (
         request.most_per_host is not None
@@ -75,10 +79,17 @@ def plans(found: OpenHosts, count: int) -> list[tuple[float, int, np.ndarray]]:
     return made
 
 
-def cases(seeds: range) -> Iterator[tuple[int, PlannedAgain, list]]:
-    """Yield decisions with a plan whose plans are few, with all of these."""
+def cases(seeds: range, *, is_spread: bool) -> Iterator[tuple[int, PlannedAgain, list]]:
+    """Yield decisions with a plan whose plans are few, with all of these.
+
+    :param is_spread: whether the groups have a bound at least on their leaves
+    """
     for seed in seeds:
-        entry = random_group(seed).entry()
+        group = random_group(seed)
+        if is_spread:
+            constraints = group.constraints.changed(min_leaves=2 + seed % 4)
+            group = replace(group, constraints=constraints)
+        entry = group.entry()
         if entry.plan is None:
             continue
         again = PlannedAgain(rebuilt(entry), entry, NO_LIMIT)
@@ -87,10 +98,11 @@ def cases(seeds: range) -> Iterator[tuple[int, PlannedAgain, list]]:
             yield seed, again, plans(found, count)
 
 
+@pytest.mark.parametrize("is_spread", [False, True], ids=["any", "with a bound at least"])
 @pytest.mark.parametrize("part", range(4))
-def test_the_best_plan_with_a_vm_under_a_switch_is_that_of_an_enumeration(part):
+def test_the_best_plan_with_a_vm_under_a_switch_is_that_of_an_enumeration(part, is_spread):
     reasons = Counter[str]()
-    for seed, again, every in cases(range(part * 80, part * 80 + 80)):
+    for seed, again, every in cases(range(part * 80, part * 80 + 80), is_spread=is_spread):
         found, request = again.open_hosts, again.rebuilt.request
         topology = request.topology
         assert min(cost for cost, _, _ in every) == found.cost, seed
@@ -140,6 +152,31 @@ def test_a_group_with_affinity_on_two_hosts_is_not_planned_on_both():
     entry = group.entry()
     answer = why_not.why_not(PlannedAgain(rebuilt(entry), entry, NO_LIMIT), "leaf1")
     assert answer.reason.startswith("the policy leaves no plan with it (policy affinity)")
+
+
+def test_a_leaf_of_the_group_is_not_used_while_it_must_use_others():
+    """Two members on two leaves, two VMs more on other ones, for four leaves are required."""
+    tree = {"core": {f"leaf{number}": [f"h{number}", f"g{number}"] for number in range(1, 6)}}
+    fabric = Topology.from_tree(tree)
+    group = Group(
+        topology=fabric,
+        places=[(host, host) for host in fabric.hosts],
+        room=[0, 1, 0, *[1] * 7],
+        free=[0, 1, 0, *[1] * 7],
+        members={("h1", "h1"): 1, ("h2", "h2"): 1},
+        left=2,
+        awaiting=2,
+        constraints=Constraints(min_leaves=4),
+    )
+    entry = group.entry()
+    answer = why_not.why_not(PlannedAgain(rebuilt(entry), entry, NO_LIMIT), "leaf1")
+    assert answer.reason == (
+        "a plan with it uses fewer leaves than required (hpc:min_leaves=4); it has room for 1 of "
+        "2 VMs"
+    )
+    assert answer.one is not None
+    # Two pairs below one leaf are 2 hops nearer each than all pairs on leaves of their own.
+    assert (answer.one.hop_bytes, answer.one.more) == (14, -4)
 
 
 def test_the_room_of_a_switch_counts_each_service_once():

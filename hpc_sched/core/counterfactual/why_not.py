@@ -155,7 +155,8 @@ def _with_one(
     """
     best: _Placed | None = None
     is_proven = True
-    for row in _representatives(request, below):
+    # As a member, one on a leaf of the group would lower the number of leaves that are required.
+    for row in _representatives(request, below & request.permitted_next()):
         if limit.has_passed():
             is_proven = False
             break
