@@ -11,6 +11,7 @@ from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import NO_CONSTRAINTS, level_of, server_group_policy
 from hpc_sched.core.constraints.group_size import GroupSize
 from hpc_sched.core.constraints.max_leaves import MaxLeaves
+from hpc_sched.core.constraints.min_leaves import MinLeaves
 from hpc_sched.core.placement_input import PlacementInput
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
 from hpc_sched.core.plan.problem import Problem, host_counts
@@ -188,7 +189,9 @@ class GroupRequest(PlacementInput):
         without_vms = replace(
             self.problem_of(self.room), capacity=empty, members=np.zeros_like(empty)
         )
-        gang = largest_gang(without_vms, level_of(self.topology, bounds.level), bounds)
+        # That it must use some leaves is checked for the VMs that exist, as they come.
+        at_most = replace(bounds, least_leaves=0)
+        gang = largest_gang(without_vms, level_of(self.topology, bounds.level), at_most)
         most = 0 if gang is None else gang.vms
         if size <= most:
             return None
@@ -196,6 +199,20 @@ class GroupRequest(PlacementInput):
             f"{MaxLeaves.spec.name}={bounds.most_leaves} and {GroupSize.spec.name}={size} "
             f"contradict each other: at most {most} VMs of this flavor fit in "
             f"{plurals.text(bounds.most_leaves, 'leaf switch')}"
+        )
+
+    @property
+    def policy_fault(self) -> str | None:
+        """How the server group's policy contradicts the constraints whatever room there is."""
+        policy, least = self.hard_policy, self.constraints.bounds.least_leaves
+        if least < 2 or policy is None or policy.policy != "affinity":
+            return None
+        # The nodes of one service may be below several leaves.
+        if not policy.has_single_nodes:
+            return None
+        return (
+            f"{MinLeaves.spec.name}={least} and policy affinity contradict each other: all VMs of "
+            "the group are on one host"
         )
 
     def open_hosts(self) -> Mask:
@@ -215,6 +232,7 @@ class GroupRequest(PlacementInput):
                     if self.members.any()
                     else ("one host", "on one host")
                 )
+                where = " and ".join([where, *answer.bounds.needs_at_least])
                 why = f"{answer.count} VMs of a group with policy affinity need {where}"
                 fits = f": largest gang that fits {there}: {most}"
                 return Refusal(why + fits, why + fits if most < self.left else why)
@@ -303,4 +321,12 @@ class GroupRequest(PlacementInput):
         if self.hard_policy is None:
             return 0
         room = server_group_policy.open_room(self.hard_policy, self.room)
-        return int(np.bincount(self.hard_policy.service, weights=room).max(initial=0))
+        rooms, used = self.hard_policy.per_service(room), self._used_leaves
+        missing = self.constraints.bounds.missing_leaves(len(used), int(rooms.max(initial=0)))
+        if missing:
+            leaf = self.topology.leaf_index[self.hosts_of_rows]
+            is_new = (room > 0) & ~np.isin(leaf, used)
+            pairs = np.unique(np.stack((self.hard_policy.service, leaf))[:, is_new], axis=1)
+            new = np.bincount(pairs[0], minlength=len(rooms))
+            rooms = np.where(new < missing, np.minimum(rooms, new), rooms)
+        return int(rooms.max(initial=0))

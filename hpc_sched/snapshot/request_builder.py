@@ -96,8 +96,10 @@ class SnapshotRequest:
                 is_implicit=self._is_implicit,
             ):
                 return fault
-        if not is_new or not self.group.constraints.bound_final_size:
+        if not is_new:
             return None
+        if (fault := self.group.policy_fault) or not self.group.constraints.bound_final_size:
+            return fault
         return self.group.contradiction(self.empty_room())
 
     def empty_room(self) -> Array:

@@ -78,6 +78,14 @@ def test_what_the_filter_refuses_does_not_fit_and_what_it_accepts_does(
         assert refusal_of_fits(*request, implicit_groups=implicit_groups) == said, request
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_both_refuse_a_bound_that_the_policy_excludes(group, count):
+    group(left=count)
+    request = ({"min_leaves": "2"}, count, "affinity")
+    assert "contradict each other: all VMs" in (refusal_of_filter(*request) or "")
+    assert refusal_of_fits(*request) == refusal_of_filter(*request)
+
+
 def test_the_rule_holds_where_the_filters_are_not_known_and_not_without_the_filter():
     request = ({"require": "leaf"}, 2, None)
     assert "only a group can have that" in (refusal_of_fits(*request, filters=None) or "")

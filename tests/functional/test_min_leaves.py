@@ -235,6 +235,22 @@ def test_wishes_that_are_said_to_be_ignored_are(group, warnings, wishes, text):
 
 
 @on_host_states
+def test_a_group_on_one_host_cannot_have_several_leaves(group):
+    group(queue=queue_of(1))
+    request = spec(group_policy="affinity", extra_specs=wishing(min_leaves=2))
+    assert "hpc:min_leaves=2 and policy affinity contradict each other" in why_refused(
+        states_of(), request
+    )
+
+
+@on_host_states
+def test_the_first_vm_is_placed_though_the_final_size_needs_more_leaves_than_there_are(group):
+    group(queue=queue_of(1))
+    request = spec(extra_specs=wishing(min_leaves=9, max_leaves=9, group_size=12))
+    assert len(run(states_of(), request, HPCGroupFilter())) == len(EIGHT_LEAVES.hosts)
+
+
+@on_host_states
 def test_members_on_fewer_leaves_refuse_nothing_by_themselves(group):
     group({"n01": 4}, left=2, queue=queue_of(2))
     request = spec(count=2, extra_specs=wishing(min_leaves=2))

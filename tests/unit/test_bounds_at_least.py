@@ -7,10 +7,11 @@ import pytest
 
 from hpc_sched.core import leaf_slots
 from hpc_sched.core.constraints import Bounds, Constraints
+from hpc_sched.core.constraints.server_group_policy import hard_policy
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.planner import solve
 from hpc_sched.core.plan.problem import tie_order
-from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.time_limit import TimeLimit
 from hpc_sched.topology import Topology
 from tests.unit import fabrics, small_cases
@@ -35,6 +36,35 @@ def request_of(case: fabrics.Case, *, left: int) -> GroupRequest:
             require=case.require, max_leaves=case.max_leaves, min_leaves=case.min_leaves
         ),
         pack_hosts=case.pack_hosts,
+    )
+
+
+def asked(
+    leaves: dict[str, int],
+    *,
+    room: int = 1,
+    members: dict[str, int] | None = None,
+    left: int = 1,
+    policy: str | None = None,
+    services: list[str] | None = None,
+    **constraints: int,
+) -> GroupRequest:
+    """Return a group on a row of leaves whose hosts take some VMs each."""
+    fabric = fabrics.row_of_leaves(leaves)
+    places = list(zip(services or fabric.hosts, fabric.hosts, strict=True))
+    on_hosts = {place: (members or {}).get(place[1], 0) for place in places}
+    counts = np.array([on_hosts[place] for place in places])
+    return GroupRequest(
+        topology=fabric,
+        tie=tie_order(fabric, "group"),
+        host_index=None,
+        room=np.full(len(places), room),
+        members=counts,
+        left=left,
+        awaiting=left,
+        constraints=Constraints(**constraints),
+        server_group_policy=policy,
+        hard_policy=hard_policy(policy, None, on_hosts, places, fabric.leaf_index),
     )
 
 
@@ -144,3 +174,94 @@ def test_on_an_empty_fabric_no_more_pods_are_used_than_hold_the_required_leaves(
     if most is None:
         quick = fabrics.only_plans(solve(problem, count, bounds, TimeLimit.after(0)))
         assert (quick.hop_bytes, len(quick.leaves)) == (by_hand, least)
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        pytest.param(
+            asked({"a": 4, "b": 4}, left=3, min_leaves=3),
+            "group of 3 needs at least 3 leaf switches: largest gang that fits: 2 on core "
+            "(without these wishes: 4 under one leaf on b, 8 under one pod on core)",
+            id="too few leaves",
+        ),
+        pytest.param(
+            asked({"a": 4}, left=2, min_leaves=3),
+            "group of 2 needs at least 2 leaf switches: largest gang that fits: 1 on core "
+            "(without these wishes: 4 under one leaf on a, 4 under one pod on core)",
+            id="fewer VMs than leaves are required",
+        ),
+        pytest.param(
+            asked({"a": 4, "b": 4}, members={"a-00": 1, "b-00": 1}, min_leaves=9),
+            "1 more of a group with 2 members needs at least 3 leaf switches: no room beside its "
+            "members",
+            id="members on all leaves",
+        ),
+        pytest.param(
+            asked({"a": 4, "b": 4}, left=4, min_leaves=3, max_leaves=3),
+            "group of 4 needs exactly 3 leaf switches: largest gang that fits in 3 leaf switches: "
+            "2 on core (without these wishes: 4 under one leaf on b, 8 under one pod on core)",
+            id="both bounds are one number",
+        ),
+        pytest.param(
+            asked({"a": 4, "b": 4}, left=4, min_leaves=3, max_leaves=9),
+            "group of 4 needs 3 to 9 leaf switches: largest gang that fits in 9 leaf switches: "
+            "2 on core (without these wishes: 4 under one leaf on b, 8 under one pod on core)",
+            id="both bounds",
+        ),
+        pytest.param(
+            asked({"a": 4}, room=0, min_leaves=3),
+            "group of 1 does not fit: no room",
+            id="one VM, which uses a leaf anyway",
+        ),
+        pytest.param(
+            asked({"a": 2}, room=4, left=5, policy="affinity", min_leaves=2),
+            "5 VMs of a group with policy affinity need one host and at least 2 leaf switches: "
+            "largest gang that fits on one host: 1",
+            id="affinity",
+        ),
+        pytest.param(
+            asked({"a": 2}, room=4, members={"a-00": 1}, left=1, policy="affinity", min_leaves=2),
+            "1 VMs of a group with policy affinity need the members' host and at least 2 leaf "
+            "switches: largest gang that fits there: 0",
+            id="affinity with a member",
+        ),
+    ],
+)
+def test_a_refusal_says_the_leaves_that_the_group_must_use_and_how_many_vms_fit_so(request_, text):
+    answer = request_.decide()
+    assert isinstance(answer, Rejection)
+    assert request_.refusal(answer).operator == text
+
+
+@pytest.mark.parametrize(
+    ("services", "fault"),
+    [
+        (
+            None,
+            "hpc:min_leaves=2 and policy affinity contradict each other: all VMs of the group are "
+            "on one host",
+        ),
+        # Nova takes all nodes of one compute service for one host.
+        (["ironic"] * 4, None),
+    ],
+    ids=["hosts", "bare metal"],
+)
+def test_affinity_contradicts_a_bound_at_least_unless_a_host_has_several_leaves(services, fault):
+    group = asked({"a": 2, "b": 2}, left=2, policy="affinity", services=services, min_leaves=2)
+    assert group.policy_fault == fault
+    assert isinstance(group.decide(), Plan) == (fault is None)
+
+
+def test_the_final_size_is_checked_for_the_bound_at_most_only():
+    """Four VMs fit on each of 8 leaves; nine leaves are required of the VMs that exist."""
+    leaves = {f"leaf{number}": 4 for number in range(8)}
+    group = asked(leaves, min_leaves=9, max_leaves=9, group_size=12)
+    assert group.contradiction(np.ones(32, dtype=np.int64)) is None
+    assert isinstance(group.decide(), Plan)
+    few = np.zeros(32, dtype=np.int64)
+    few[:8] = 1
+    assert group.contradiction(few) == (
+        "hpc:max_leaves=9 and hpc:group_size=12 contradict each other: at most 8 VMs of this "
+        "flavor fit in 9 leaf switches"
+    )

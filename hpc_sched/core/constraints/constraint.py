@@ -16,7 +16,7 @@ the others:
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from hpc_sched import exceptions
@@ -67,23 +67,35 @@ class Bounds:
         """
         return max(min(self.least_leaves - used, vms), 0)
 
+    def required_of(self, used: int, vms: int) -> "Bounds":
+        """Return the bounds with no more leaves at least than some more VMs can use.
+
+        None at least if that is one, which any VM uses.
+        """
+        least = min(self.least_leaves, used + vms)
+        return replace(self, least_leaves=least if least > 1 else 0)
+
     @property
     def needs(self) -> list[str]:
         """What a group needs, in words."""
         found = [f"one {self.level}"] if self.level is not None else []
-        if self.most_leaves is not None:
-            found.append(f"at most {_leaves(self.most_leaves)}")
-        if self.least_leaves:
-            found.append(f"at least {_leaves(self.least_leaves)}")
-        return found
+        if self.most_leaves is None:
+            return found + self.needs_at_least
+        if 0 < self.least_leaves <= self.most_leaves:
+            is_one = self.least_leaves == self.most_leaves
+            number = "exactly" if is_one else f"{self.least_leaves} to"
+            return [*found, f"{number} {_leaves(self.most_leaves)}"]
+        return [*found, f"at most {_leaves(self.most_leaves)}", *self.needs_at_least]
+
+    @property
+    def needs_at_least(self) -> list[str]:
+        """The need for leaves at least, in words."""
+        return [f"at least {_leaves(self.least_leaves)}"] if self.least_leaves else []
 
     @property
     def within(self) -> str:
-        """The end of a text on a group that keeps the bounds on leaves."""
-        found = [_leaves(self.most_leaves)] if self.most_leaves is not None else []
-        if self.least_leaves:
-            found.append(f"at least {_leaves(self.least_leaves)}")
-        return f" in {', '.join(found)}" if found else ""
+        """The end of a text on the largest group that keeps the bound on leaves at most."""
+        return "" if self.most_leaves is None else f" in {_leaves(self.most_leaves)}"
 
 
 UNBOUND = Bounds()

@@ -24,13 +24,14 @@ def rejected(
     problems = by_level or [problem] * topology.depth
     level = level_of(topology, bounds.level)
     conflict = conflict_of(problem, bounds)
+    used = len(np.unique(topology.leaf_index[problem.members > 0]))
     best = None
     if conflict is None:
         best = largest_gang(problems[level - 1], level, bounds, with_members=True)
     return Rejection(
         count=count,
         members=int(problem.members.sum()),
-        bounds=bounds,
+        bounds=bounds.required_of(used, count),
         gangs=tuple(
             gang
             for number, exact in enumerate(problems, start=1)
@@ -88,9 +89,10 @@ def broken_by(problem: Problem, planned: Array, bounds: Bounds) -> str | None:
     :param planned: VMs per host, shape (hosts,)
     """
     leaf = problem.topology.leaf_index
-    before = np.unique(leaf[problem.members > 0])
-    missing = bounds.missing_leaves(len(before), int(planned.sum()))
+    before, vms = np.unique(leaf[problem.members > 0]), int(planned.sum())
+    missing = bounds.missing_leaves(len(before), vms)
     if len(np.setdiff1d(leaf[planned > 0], before)) < missing:
-        return f"at least {bounds.least_leaves} leaf switches are required"
+        least = bounds.required_of(len(before), vms).least_leaves
+        return f"at least {least} leaf switches are required"
     everyone = replace(problem, members=problem.members + planned)
     return conflict_of(everyone, bounds)

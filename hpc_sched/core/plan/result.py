@@ -74,7 +74,7 @@ class Rejection:
 
     count: int  # VMs to place
     members: int  # VMs of the group that have a place
-    bounds: Bounds
+    bounds: Bounds  # at least no more leaves than it could use
     gangs: tuple[Gang, ...]  # per level, bottom up; without constraints and members
     # The largest gang that keeps all constraints together with the members; None if the members
     # themselves break one.

@@ -28,6 +28,8 @@ def check_values(group: GroupPlacement) -> None:
     if hpc_specs.faults and (hpc_specs.is_unclear or not inputs.membership.is_move):
         raise exceptions.RefusedError("; ".join(hpc_specs.faults))
     warn_of_faults(group)
+    if not inputs.membership.is_move and (fault := group.request().policy_fault):
+        raise exceptions.RefusedError(fault)
     _check_final_size(group)
     if hpc_specs.needs_proof:
         check_members(inputs)
