@@ -235,6 +235,25 @@ def test_without_the_final_size_the_preferred_level_still_holds():
     assert (found.hop_bytes, found.less) == (live.hop_bytes, 0) == (18, 0)
 
 
+def test_the_first_vms_of_a_final_size_cost_what_they_do_where_each_is_on_a_leaf_of_its_own():
+    leaves = {f"leaf{number}": [f"h{number}-{i}" for i in range(4)] for number in range(4)}
+    fabric = Topology.from_tree({"core": leaves})
+    group = Group(
+        topology=fabric,
+        places=[(host, host) for host in fabric.hosts],
+        room=[1] * 16,
+        free=[1] * 16,
+        members={},
+        left=2,
+        awaiting=2,
+        constraints=Constraints(min_leaves=3, group_size=6),
+        policy="anti-affinity",
+        max_per_host=1,
+    )
+    [found] = [one for one in counterfactuals(group.entry()) if "group_size" in one.without]
+    assert (found.hop_bytes, found.less) == (3, 0)
+
+
 @pytest.mark.parametrize("services", [["h1", "h2", "h3"], ["one", "one", "two"]])
 def test_the_host_of_the_members_that_a_filter_removed_has_them_without_the_filter(services):
     tree = {"core": {"leaf1": ["h1", "h2"], "leaf2": ["h3"]}}

@@ -246,9 +246,23 @@ def counterfactuals(
             now = min(entry.awaiting, plan.count)
             constraints = rebuilt.request.constraints.changed(group_size=None)
             existing = replace(rebuilt.request, constraints=constraints, missing=0)
-            group, before = of_size(existing, now), cost_of(rebuilt, plan.places[:now])
+            first = _in_order_of_slots(rebuilt.request, plan, limit).places[:now]
+            group, before = of_size(existing, now), cost_of(rebuilt, first)
         found.append(_counterfactual(rebuilt, one, group, before, limit))
     return found
+
+
+def _in_order_of_slots(request: GroupRequest, plan: Plan, limit: TimeLimit) -> Plan:
+    """Return the plan of a decision as the VMs of its request take its places.
+
+    With bounds that change with each VM the first slots depend on how many there are.
+
+    :param plan: of a request with as many VMs
+    """
+    if not request.constraints.bounds.change_with_each_vm:
+        return plan
+    again = decided(request, limit)
+    return again if isinstance(again, Plan) and again.count == plan.count else plan
 
 
 def _counterfactual(
