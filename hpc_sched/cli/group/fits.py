@@ -79,7 +79,8 @@ were read. It ignores Nova's other filters: availability zones, images, aggregat
 quotas.
 
 Extra specs that only a group can have, such as hpc:require, need --group or --policy, or a class
-and more than one VM, as in the scheduler. --level and --max-leaves are assumed for a group.
+and more than one VM, as in the scheduler. --level, --max-leaves and --min-leaves are
+assumed for a group.
 
 exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} it does not fit
 """

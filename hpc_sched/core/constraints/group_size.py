@@ -18,7 +18,8 @@ class GroupSize(NumberConstraint):
         number_up_to(MOST),
         "How many VMs the group will have in the end, for users who create them one by "
         "one: the first is placed where there is room for all. It refuses a request only "
-        "where ``hpc:require`` or ``hpc:max_leaves`` cannot be kept for that number, and is "
-        "ignored on moves. Default: the VMs that have been requested so far.",
+        "where ``hpc:require`` or ``hpc:max_leaves`` cannot be kept for that number, or if "
+        "``hpc:min_leaves`` is above it, and is ignored on moves. Default: the VMs that have been "
+        "requested so far.",
         most=MOST,
     )
