@@ -321,7 +321,7 @@ class GroupRequest(PlacementInput):
         if self.hard_policy is None:
             return 0
         room = server_group_policy.open_room(self.hard_policy, self.room)
-        rooms, used = self.hard_policy.per_service(room), self._used_leaves
+        rooms, used = self.hard_policy.per_service(room), leaf_slots.used_leaves(self)
         missing = self.constraints.bounds.missing_leaves(len(used), int(rooms.max(initial=0)))
         if missing:
             leaf = self.topology.leaf_index[self.hosts_of_rows]

@@ -12,6 +12,12 @@ the others:
 * ``plan.ranking.permitted_hosts``: where the VMs of a plan may be instead; if that depends on where
   others are, ``GroupRequest.permitted_next``, ``leaf_slots`` and ``Bounds.change_with_each_vm``
 * ``plan.planner.attempts``: if it may give way
+* ``Bounds.count_leaves``, if one member does not fix where the others may be; and
+  ``values.bound_final_size``, if the final size of the group can contradict it
+* ``sim.policies.plugin_policies.constrained``, for policies that read no constraints
+
+Each new key is also one of ``aggregate_tree.NOT_LEVELS``: metadata of aggregates with other
+``hpc:`` keys names levels of the fabric. A test compares the two.
 """
 
 import re
