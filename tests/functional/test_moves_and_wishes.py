@@ -23,6 +23,7 @@ from tests.functional.trees import hosts_below
 pytestmark = cloud_mark(REAL_PODS)
 
 [PODS] = REAL_PODS.tree.values()
+LEAVES = {leaf: hosts for pod in PODS.values() for leaf, hosts in pod.items()}
 REPEATED = pytest.mark.nightly("moves", "a migration more on real computes")
 # What openstackclient sends when it sets extra specs: nova-api then validates nothing.
 OPENSTACKCLIENT = "2.61"
@@ -33,6 +34,11 @@ def cloud(shared_cloud: TestedCloud) -> TestedCloud:
     shared_cloud.flavor("whole", vcpus=16, memory_mb=1024)
     shared_cloud.flavor("pod", vcpus=16, memory_mb=1024, extra_specs={"hpc:require": "pod"})
     return shared_cloud
+
+
+def leaf_of(host: str) -> str:
+    [leaf] = [name for name, hosts in LEAVES.items() if host in hosts]
+    return leaf
 
 
 def pod_of(host: str) -> str:
@@ -82,6 +88,36 @@ def test_a_vm_does_not_move_out_of_the_pod_that_its_group_requires(cloud, boot, 
     cloud.api.post_server_action(server, {"migrate": None})
     cloud._wait_for_action_fail_completion({"id": server}, "migrate", "cold_migrate")
     assert cloud.hosts_of([server])[server] == hosts_in_pod[server]
+
+
+@pytest.mark.ci
+def test_a_vm_of_a_group_on_the_fewest_leaves_moves_to_another_leaf_unless_moves_are_relaxed(
+    cloud, boot, caplog
+):
+    spread = cloud.flavor("spread", vcpus=16, memory_mb=1024, extra_specs={"hpc:min_leaves": "2"})
+    group = cloud.server_group("moves", "anti-affinity")
+    server, other = before = boot(spread, count=2, group=group)
+    hosts = cloud.hosts_of(before)
+    assert leaf_of(hosts[server]) != leaf_of(hosts[other])
+    # The nearest host to the other VM is on its leaf, which alone has room later.
+    migrate(cloud, server)
+    now = cloud.hosts_of([server])[server]
+    assert now != hosts[server]
+    assert leaf_of(now) != leaf_of(hosts[other])
+    [near] = set(LEAVES[leaf_of(hosts[other])]) - {hosts[other]}
+    for host in set(hosts_below(PODS)) - {now, hosts[other], near}:
+        cloud.wait(boot("whole", host=host))
+    caplog.clear()
+    cloud.api.post_server_action(server, {"migrate": None})
+    cloud._wait_for_action_fail_completion({"id": server}, "migrate", "cold_migrate")
+    assert cloud.hosts_of([server])[server] == now
+    assert (
+        "1 more of a group with 1 member needs at least 2 leaf switches: no room beside its "
+        "members; [hpc_sched] relax_moves can lift the guarantees of moves"
+    ) in caplog.text
+    cloud.flags(relax_moves="always", group="hpc_sched")
+    migrate(cloud, server)
+    assert cloud.hosts_of([server])[server] == near
 
 
 @REPEATED
