@@ -95,38 +95,38 @@ class ActiveSession(PlacementSession):
         """Log the reason and return no host.
 
         If HPCGroupFilter is enabled behind the filter, all hosts pass: it refuses the request
-        with the stored reason, and reports it to the user too.
+        with the stored reason, and reports it to the user too. It alone refuses a request once more
+        whose plan is logged: a later VM has no place.
         """
         is_placed = self.placed > 0
         plugins = configured_plugins.enabled()
         if not is_placed and plugins.group_filter_follows(call.plugin):
             self._refusal = self._refusal or (str(refusal), refusal.tenant)
             return call.states
-        if self.served is None or self.served.record.is_accepted:
+        served = self.served
+        if served is None or (plugin.reports_refusals and served.record.is_accepted):
             self._log_early(call, str(refusal))
         else:
-            among = self.served.positions(call.states)
-            request_record.log_refusal(self.served.record, among, str(refusal))
+            among = served.positions(call.states)
+            request_record.log_refusal(served.record, among, str(refusal))
         if plugin.reports_refusals and not is_placed:
             raise exception.NoValidHost(reason=refusal.tenant)
         return []
 
     def _log_early(self, call: Call, why: str) -> None:
-        """Log once the refusal of a request whose group has not been read, or whose plan is logged.
+        """Log once the refusal of a request whose group has not been read, or is planned.
 
         Not if all VMs of the request are placed: Nova then looks for alternates only.
         """
-        if self._is_early_logged or self.placed >= self._wanted(call):
+        if self._is_early_logged:
             return
+        there = self._colocated
+        if there is not None:
+            wanted = 1 if there.host_instances.is_move else request_spec.count_of(call.spec)
+            if there.placed >= wanted:
+                return
         self._is_early_logged = True
         decision_record.log_early(call.spec, why, self._fabric.digest)
-
-    def _wanted(self, call: Call) -> int:
-        """Return the number of VMs that the request places."""
-        if self.served is not None:
-            return self.served.group.inputs.membership.left
-        is_move = self._colocated is not None and self._colocated.host_instances.is_move
-        return 1 if is_move else request_spec.count_of(call.spec)
 
     def _unchecked(self, call: Call, plugin: Plugin) -> States:
         """Return the hosts that pass after an error: none if a new VM has a guarantee."""
