@@ -138,6 +138,10 @@ def fewest_leaves_above_the_most(patch: pytest.MonkeyPatch) -> Asking:
     return group_of(patch, 2, constraints={"min_leaves": 3, "max_leaves": 2})
 
 
+def fewest_leaves_with_affinity(patch: pytest.MonkeyPatch) -> Asking:
+    return group_of(patch, 2, constraints={"min_leaves": 2}, group_policy="affinity")
+
+
 def not_beside_members(patch: pytest.MonkeyPatch) -> Asking:
     return group_of(patch, 8, {"SecretH01": 1}, constraints={"require": "pod", "max_leaves": 1})
 
@@ -321,6 +325,7 @@ WITHOUT_NAMES = [
     members_on_many_leaves,
     contradicting,
     fewest_leaves_above_the_most,
+    fewest_leaves_with_affinity,
     no_one_host,
     members_host_full,
     members_of_no_known_type,
