@@ -150,7 +150,7 @@ def test_some_vms_of_a_group_keep_the_bound_by_themselves_whatever_slots_they_ha
 def test_on_an_empty_fabric_no_more_pods_are_used_than_hold_the_required_leaves(
     count, least, pods, most
 ):
-    """Plans of too many steps to be proven, on 20 pods of 25 leaves with 20 hosts of one VM."""
+    """On 20 pods of 25 leaves with 20 hosts of one VM; the larger plans take too many steps."""
     fabric = Topology.from_tree(
         {
             "core": {
@@ -171,6 +171,8 @@ def test_on_an_empty_fabric_no_more_pods_are_used_than_hold_the_required_leaves(
     by_hand = 5 * count * (count - 1) // 2 - saved
     plan = fabrics.only_plans(solve(problem, count, bounds))
     assert (plan.hop_bytes, len(plan.leaves)) == (by_hand, least)
+    # Ways with as many VMs on as many leaves, of which there are millions, are kept once.
+    assert plan.is_proven or count > 64
     if most is None:
         quick = fabrics.only_plans(solve(problem, count, bounds, TimeLimit.after(0)))
         assert (quick.hop_bytes, len(quick.leaves)) == (by_hand, least)

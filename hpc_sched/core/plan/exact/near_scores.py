@@ -185,12 +185,13 @@ def _not_dominated(vms: Array, row: Array, scores: Array, weights: ScoreWeights)
     """
     leaves = weights.leaves(scores)
     order = np.lexsort((-scores, leaves, row))
-    row, scores = row[order], scores[order]
-    leaves = leaves[order]
+    row, scores, leaves = row[order], scores[order], leaves[order]
+    # The best of each number of leaves.
+    is_new = np.ones(len(row), dtype=np.bool_)
+    is_new[1:] = (row[1:] != row[:-1]) | (leaves[1:] != leaves[:-1])
+    row, scores, leaves = row[is_new], scores[is_new], leaves[is_new]
     if weights.keeps_all:
-        is_new = np.ones(len(row), dtype=np.bool_)
-        is_new[1:] = (row[1:] != row[:-1]) | (leaves[1:] != leaves[:-1])
-        return NearScores(vms[row[is_new]], scores[is_new])
+        return NearScores(vms[row], scores)
     saved = weights.saved(scores, leaves)
     if len(saved):
         # Above all of the numbers of VMs before.
