@@ -26,9 +26,7 @@ from hpc_sched.nova_glue import request_metrics
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io import request_deadline
-from hpc_sched.nova_glue.read.request_spec import (
-    project_of,
-)
+from hpc_sched.nova_glue.read.request_spec import project_of
 from hpc_sched.topology import plurals
 
 if TYPE_CHECKING:
