@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -186,8 +187,11 @@ def _group(group: str) -> Callable[[Cloud], Any]:
     def ask(on: Cloud) -> Any:
         vms = on.population.by_group[group]
         own = next((vm.uuid for vm in vms if _waits(on, vm)), None)
+        look_up = functools.partial(group_turns.turn_of(None).look_up, anew=True)
         found = group_members.read(
-            request_of(group, own), (), group_turns.turn_of(None).look_up_anew
+            request_of(group, own),
+            (),
+            look_up,
         )
         assert found.problems == ()
         queue = set(found.queue) - (set() if own else {found.queue[0]})

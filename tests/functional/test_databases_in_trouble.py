@@ -1,6 +1,7 @@
 """Many readers at once, connections that are killed, rows that are locked; requests placed."""
 
 import contextlib
+import functools
 import threading
 import time
 from collections.abc import Iterator
@@ -104,7 +105,8 @@ def test_a_group_whose_read_is_cut_off_is_placed_with_what_the_scheduler_itself_
 ):
     WIDE.ask(on_server)
     with killed_before(on_server, table) as hit:
-        found = group_members.read(request_of("wide"), (), group_turns.turn_of(None).look_up_anew)
+        look_up = functools.partial(group_turns.turn_of(None).look_up, anew=True)
+        found = group_members.read(request_of("wide"), (), look_up)
     assert hit
     assert found.is_partial
     assert found.problems

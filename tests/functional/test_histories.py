@@ -5,6 +5,7 @@ sends one more request for the group and compares what the plugin read with the 
 """
 
 import datetime
+import functools
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -364,7 +365,8 @@ def test_orphaned_build_requests_take_no_place_from_the_vms_that_are_scheduled(c
             demand={"VCPU": 1},
             hpc_specs=HPCSpecs("sync", Constraints(), "prefer", (), ()),
         )
-        read = group_members.read(request, [], group_turns.turn_of(None).look_up_anew)
+        look_up = functools.partial(group_turns.turn_of(None).look_up, anew=True)
+        read = group_members.read(request, [], look_up)
     finally:
         with api_db.context_manager.writer.using(context_) as session:
             for model in (api_models.BuildRequest, api_models.InstanceMapping):

@@ -131,7 +131,7 @@ def test_records_of_a_packed_decision_log_are_limited_in_all(tmp_path: Path):
     newest = "newest(path, 1000)"
     found = "found_in(path, ['uuid'], [lambda entry: True])"
     for read in (newest, found):
-        note = f"print(logged_decisions.{read}.note(path))"
+        note = f"print(*logged_decisions.{read}.notes(path))"
         check(note, path, "left out: with them there are more than 5000000 JSON values\nread$")
 
 

@@ -1,5 +1,6 @@
 """What must be true of the cloud whatever has happened."""
 
+import functools
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
@@ -213,7 +214,8 @@ def beliefs(life: Life) -> list[str]:
         request = request_spec.from_spec(spec, loaded_topology.current().topology.levels)
         if request is None:
             continue  # of class none: nothing is read
-        group = group_members.read(request, states, group_turns.turn_of(None).look_up_anew)
+        look_up = functools.partial(group_turns.turn_of(None).look_up, anew=True)
+        group = group_members.read(request, states, look_up)
         truth = Counter(vm.host or vm.place for vm in vms if not vm.is_shelved)
         believed = Counter({node: n for (_, node), n in group.members.items()})
         if believed != truth or group.problems:

@@ -114,12 +114,12 @@ def test_a_cache_that_forgets_nobody(live, monkeypatch):
 def test_what_every_request_leaves_open(live, monkeypatch, tmp_path, what):
     real, done, kept = decision_record.log, threading.Event(), []
 
-    def tell(state, answer):
+    def tell(*decision):
         if what == "threads":
             threading.Thread(target=done.wait, daemon=True).start()
         else:
             kept.append((tmp_path / "file").open("w"))
-        real(state, answer)
+        return real(*decision)
 
     monkeypatch.setattr(decision_record, "log", tell)
     try:
