@@ -163,7 +163,7 @@ def run(settings: Settings, report: TextIO) -> None:
     others = [uuid for host in busy for uuid in cloud.boot(half, host=host, name="other")]
     cloud.wait(others, progress=lambda text: send(progress=f"other tenants' {text}"))
 
-    free = {host: 1 for host in fabric.hosts if host not in set(busy)}
+    free = {host: 1 for host in fabric.hosts if host not in busy}
     group = cloud.server_group("job", "soft-anti-affinity")
     members: list[str] = []
     steps = []

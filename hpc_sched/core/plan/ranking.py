@@ -106,8 +106,8 @@ def permitted_hosts(problem: Problem, plan: Plan) -> Mask:
     if bounds.most_leaves is not None:
         leaves = list(dict.fromkeys(topology.leaf_index[used].tolist()))
         order = _leaf_order(problem, plan)
-        inside = set(topology.leaf_index[mask & (problem.capacity > 0)].tolist())
-        spare = [leaf for leaf in order if leaf in inside and leaf not in set(leaves)]
+        inside = set(topology.leaf_index[mask & (problem.capacity > 0)].tolist()) - set(leaves)
+        spare = [leaf for leaf in order if leaf in inside]
         leaves += spare[: max(bounds.most_leaves - len(leaves), 0)]
         mask &= np.isin(topology.leaf_index, leaves)
     return mask

@@ -125,9 +125,9 @@ class NovaClaims:
         # With host_subset_size above 1 Nova's first choice is random and shows nothing.
         if not weighed or CONF.filter_scheduler.host_subset_size > 1:
             return before.lost
-        rose = np.flatnonzero(placed > before.placed)
+        rose = np.flatnonzero(placed > before.placed).tolist()
         index = self.hosts.index
-        taker = next((w for w in weighed if [index.get(id(w.obj))] == rose.tolist()), None)
+        taker = next((w for w in weighed if [index.get(id(w.obj))] == rose), None)
         if taker is None:
             return before.lost
         tried = [index[id(host.obj)] for host in weighed if host.weight > taker.weight]

@@ -74,7 +74,8 @@ class IbnetdiscoverDriver(TextDriver):
             if (host := _host_of(node, names, self.pattern)) is not None
         }
         inner = {node.id for node in hcas if node.id not in hosts and _is_aggregation(node)}
-        nameless = [node for node in hcas if node.id not in hosts.keys() | inner]
+        known = hosts.keys() | inner
+        nameless = [node for node in hcas if node.id not in known]
         switches = [node for node in dump.nodes.values() if node.kind == SWITCH]
         switch_names = _switch_names(switches, names)
         shown = f"{len(nameless)}{_example(nameless)}"
