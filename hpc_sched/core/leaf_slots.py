@@ -45,8 +45,8 @@ def own_slots(request: PlacementInput, plan: Plan, first: int, numbers: Iterable
         return own
     order = list(dict.fromkeys([*own, *range(plan.count)]))
     needed = _on_missing_leaves(request, plan, order, len(own))
-    taken = list(dict.fromkeys([*needed, *own]))[: len(own)]
-    return sorted(taken, key=order.index)
+    taken = set(list(dict.fromkeys([*needed, *own]))[: len(own)])
+    return [slot for slot in order if slot in taken]
 
 
 def _on_missing_leaves(

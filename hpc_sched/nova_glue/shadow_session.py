@@ -110,10 +110,12 @@ class ShadowSession(PlacementSession):
 
     def _filter(self, call: Call, plugin: Plugin) -> None:
         candidates = self._among(call.states)
-        kept, refused = candidates, None if candidates else NO_HOST
+        if not candidates:
+            self._refuse(call, candidates, NO_HOST)
+            return
+        kept, refused = candidates, None
         try:
-            if refused is None:
-                kept = plugin.keep(self, replace(call, states=candidates))
+            kept = plugin.keep(self, replace(call, states=candidates))
         except exceptions.RefusedError as refusal:
             refused = str(refusal)
         except exceptions.TopologyError as error:

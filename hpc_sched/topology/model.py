@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,7 +208,9 @@ class Topology:
     @property
     def leaf_index(self) -> NDArray[np.int64]:
         """The index in ``switches`` of the leaf above each host. Shape (hosts,)."""
-        return cast(NDArray[np.int64], self.groups[0])
+        # Not a cast: it makes its type anew at each call, and this is called once a host.
+        row: NDArray[np.int64] = self.groups[0]
+        return row
 
     def leaf_hosts(self) -> list[list[str]]:
         """Return the hosts of each leaf, by index in ``switches``; none above leaves."""
