@@ -15,7 +15,13 @@ from hpc_sched.core.constraints.min_leaves import MinLeaves
 from hpc_sched.core.placement_input import PlacementInput
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
 from hpc_sched.core.plan.problem import Problem, host_counts
-from hpc_sched.core.plan.ranking import permitted_hosts, plan_order, planned_counts, spare_order
+from hpc_sched.core.plan.ranking import (
+    hosts_of_one,
+    permitted_hosts,
+    plan_order,
+    planned_counts,
+    spare_order,
+)
 from hpc_sched.core.plan.rejection import broken_by, conflict_of, largest_gang
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit
@@ -47,8 +53,8 @@ class GroupRequest(PlacementInput):
         the preferred ones only if these cannot hold the group. With soft-anti-affinity, hosts
         take the fewest VMs of the group with which it fits, see :meth:`spread`.
 
-        A VM that moves goes to where all members that must move as well have room next to the
-        group, them included, or else to where the most of them can follow.
+        With followers the VMs go to where the whole group has room, next to where those on hosts
+        that are down are, if it has any there; or else to where the most of them can follow.
 
         A plan made after the limit may not be the best (``is_proven``); a Rejection does not
         depend on it. With services of many nodes, see :func:`plan_by_service`.
@@ -56,13 +62,9 @@ class GroupRequest(PlacementInput):
         :param limit: of all plans that are made for this decision
         :raises exceptions.RequestError: for a level that the topology does not have
         """
-        if self.leaving is not None and self.constraints.bind_place:
-            # With room for all next to where they are, the group is never apart.
-            near = replace(
-                self, leaving=None, members=self.members + self.leaving, left=self.awaiting
-            )
-            if isinstance(answer := near.decide(limit), Plan):
-                return answer
+        near = self._near()
+        if near is not None and isinstance(answer := near.decide(limit), Plan):
+            return answer
         request, answer = self, self._decide(limit)
         if self.check is None:
             return answer
@@ -90,7 +92,7 @@ class GroupRequest(PlacementInput):
     def _plan(self, limit: TimeLimit) -> Plan | Rejection:
         """Return the answer of :meth:`_decide` on all candidates, shunned or not."""
         problem = self.spread().problem()
-        sizes = self._sizes_of_move(problem)
+        sizes = self._sizes_with_followers(problem)
         answer = solve_sizes(problem, sizes, self.active, limit)
         policy = self.hard_policy
         if policy is None:
@@ -104,15 +106,36 @@ class GroupRequest(PlacementInput):
             return answer
         return plan_by_service(self, policy, sizes, planned, limit)
 
-    def _sizes_of_move(self, problem: Problem) -> Sequence[int]:
-        """Return :attr:`sizes`, and between them the most VMs that can follow one that moves."""
-        if self.leaving is None:
-            return self.sizes
+    def _near(self) -> Self | None:
+        """Return the request of the whole group next to followers on hosts that are down, or None.
+
+        With such a plan the group is never apart, also if these hosts come back.
+        """
+        bounds = self.constraints.bounds
+        if self.leaving is None or (self.is_move and not self.constraints.bind_place):
+            return None
+        constraints = self.constraints
+        if bounds.level is None and bounds.preferred is not None:
+            constraints = constraints.changed(require=bounds.preferred)
+        return replace(
+            self,
+            leaving=None,
+            followers=self.whole - self.awaiting if self.is_move else 0,
+            members=self.members + self.leaving,
+            left=self.awaiting,
+            constraints=constraints,
+        )
+
+    def _sizes_with_followers(self, problem: Problem) -> Sequence[int]:
+        """Return :attr:`sizes`, and between them the most VMs that fit with followers."""
+        sizes = self.sizes
+        if not self.followers:
+            return sizes
         bounds = self.constraints.bounds
         level = level_of(self.topology, bounds.level)
         gang = largest_gang(problem, level, bounds, with_members=True)
-        most = min(self.awaiting, gang.vms if gang is not None else 0)
-        return tuple(sorted({*self.sizes, max(most, self.left)}, reverse=True))
+        most = min(self.whole, gang.vms if gang is not None else 0)
+        return tuple(sorted({*sizes, max(most, sizes[-1])}, reverse=True))
 
     def unconstrained(self, count: int, limit: TimeLimit = NO_LIMIT) -> Plan | Rejection:
         """Return the plan of least Hop-Byte of ``count`` VMs without constraints, on any host."""
@@ -122,6 +145,7 @@ class GroupRequest(PlacementInput):
             left=count,
             awaiting=count,
             orphans=0,
+            followers=0,
             leaving=None,
             missing=0,
             shunned=None,
@@ -251,15 +275,20 @@ class GroupRequest(PlacementInput):
         return Refusal(operator, tenant)
 
     def permitted(self, plan: Plan) -> Mask:
-        """Return the hypervisors on which VMs keep the constraints and the island of a plan.
+        """Return the hypervisors on which VMs keep the constraints, each on the island of others.
 
-        Any combination of them does, but for bounds at least, see :meth:`permitted_next`. Shape
-        (hypervisors,).
+        Any combination of them does, but for bounds at least, see :meth:`permitted_next`. A single
+        VM, and one that moves, may be wherever it keeps them and as many can follow as by the plan:
+        then the switch of the plan is no constraint. Shape (hypervisors,).
         """
         if not self.constraints.bind_place and len(self.topology.roots) == 1:
             return np.ones(len(self.room), dtype=np.bool_)
-        permitted = permitted_hosts(self.as_planned(plan).problem(), plan)[self.hosts_of_rows]
-        return permitted & self.permitted_next()
+        problem = self.as_planned(plan).problem()
+        is_alone = self.is_move or plan.count == 1
+        permitted = (
+            hosts_of_one(problem, plan.count) if is_alone else permitted_hosts(problem, plan)
+        )
+        return permitted[self.hosts_of_rows] & self.permitted_next()
 
     def permitted_next(self) -> Mask:
         """Return the hypervisors where one VM leaves the others room to keep bounds at least.

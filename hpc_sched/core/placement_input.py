@@ -41,6 +41,10 @@ class PlacementInput:
     awaiting: int  # VMs of the group without a place, at least those of this request
     orphans: int = 0  # of them, VMs whose build requests no conductor works on any more
     missing: int = 0  # VMs without a request up to the final size (``hpc:group_size``)
+    # Of the awaiting and missing VMs those that affect the choice alone: they never refuse the
+    # request. Shelved members and members on hosts that are down; on a move all other VMs.
+    followers: int = 0
+    is_move: bool = False  # whether the VM of this request exists already
     constraints: Constraints = NO_CONSTRAINTS
     server_group_policy: str | None = None
     hard_policy: HardPolicy | None = None  # its bound on hypervisors; None for a soft policy
@@ -58,8 +62,8 @@ class PlacementInput:
     # Hypervisors of the processor type that is taken if it can hold the group; shape
     # (hypervisors,). None without a preference.
     preferred: Mask | None = None
-    # Members that must move as well, by requests of their own: awaiting, not among the members.
-    # Where they are, shape (hosts,); None without any.
+    # Followers on hosts that are down, not among the members. Where they are, shape (hosts,); None
+    # without any.
     leaving: Array | None = None
     # Most VMs of the group, members included, on a host of the topology; None: unbounded.
     most_per_host: int | None = None
@@ -81,6 +85,7 @@ class PlacementInput:
         left: int,
         awaiting: int,
         orphans: int = 0,
+        followers: int = 0,
         is_move: bool = False,
         packing: MDOBPInput | None = None,
         processors: HostProcessors | None = None,
@@ -97,10 +102,11 @@ class PlacementInput:
         :param room: VMs that each hypervisor takes, before the policy; shape (hypervisors,)
         :param members: VMs of the group that have a place, by service host and host
         :param leaving: members that must move as well, which are not among these
+        :param followers: awaiting VMs that affect the choice alone; on a move all but one do
         """
         host_index = np.array([topology.index_of(name) for name in names], dtype=np.int64)
         counts = _per_host(topology, members)
-        final_size = 0 if is_move else hpc_specs.constraints.group_size or 0
+        missing = max((hpc_specs.constraints.group_size or 0) - int(counts.sum()), 0)
         return cls(
             topology=topology,
             tie=tie_order(topology, group_id),
@@ -111,7 +117,9 @@ class PlacementInput:
             awaiting=awaiting,
             orphans=orphans,
             leaving=_per_host(topology, leaving) if leaving else None,
-            missing=max(final_size - int(counts.sum()), 0),
+            missing=missing,
+            followers=max(awaiting, missing) - left if is_move else followers,
+            is_move=is_move,
             constraints=NO_CONSTRAINTS if hpc_specs.is_flat else hpc_specs.constraints,
             server_group_policy=policy,
             hard_policy=server_group_policy.hard_policy(
@@ -197,15 +205,21 @@ class PlacementInput:
         return max(self.awaiting - self.orphans, self.left, self.missing)
 
     @property
+    def whole(self) -> int:
+        """VMs of the group without a place, those without a request included."""
+        return max(self.awaiting, self.missing)
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """Numbers of VMs to plan for, largest first; the last one must fit.
 
-        The VMs of this request must fit; with ``require`` the group must fit at its final size.
-        VMs of other requests, and orphaned build requests, only improve the choice.
+        The VMs of this request must fit; with ``require`` the group must fit at its final size, its
+        followers left out. VMs of other requests, and orphaned build requests, only improve the
+        choice.
         """
         is_required = self.constraints.bounds.level is not None
-        fewest = max(self.left, self.missing) if is_required else self.left
-        wanted = {max(self.awaiting, self.missing), self.active, fewest}
+        fewest = max(self.left, self.missing - self.followers) if is_required else self.left
+        wanted = {self.whole, self.active, fewest}
         return tuple(sorted((count for count in wanted if count >= fewest), reverse=True))
 
     @property

@@ -65,12 +65,14 @@ def test_vms_that_may_be_of_another_request_are_looked_up(
 def test_members_that_leave_a_dead_host_hold_the_one_that_moves_where_they_are_claimed(monkeypatch):
     """``b`` is claimed on a host that is down as well: it follows the one that moves."""
     members = [ApiMember(uuid, 1, None) for uuid in ("a", "b", "own")]
-    leaving = [CellMember(uuid, "n01", "n01", False, True, True) for uuid in ("a", "b")]
+    leaving = [CellMember(uuid, "n01", "n01", False, True, is_moving=True) for uuid in ("a", "b")]
     claimed = {"a": ("n05", "n05"), "b": ("n06", "n06")}
     monkeypatch.setattr(member_records, "api_members", lambda *_: members)
     monkeypatch.setattr(member_records, "cell_members", lambda *_: databases.CellAnswers(leaving))
     monkeypatch.setattr(in_flight_instances, "places_of", lambda *_: LookupResult(claimed))
-    monkeypatch.setattr(member_records, "down_hosts", lambda *_: databases.CellAnswers(["n06"]))
+    monkeypatch.setattr(
+        member_records, "down_hosts", lambda *_, **__: databases.CellAnswers(["n06"])
+    )
     found = read()
     assert found.is_move
     assert found.members == Counter({("n05", "n05"): 1})

@@ -71,13 +71,15 @@ def boot(cloud: TestedCloud) -> Iterator[Callable[..., list[str]]]:
 def next_request(cloud: TestedCloud, boot, monkeypatch) -> Callable[..., None]:
     """Send one more multi-create for a group and compare what was read with the truth."""
 
-    def send(group: str, count: int = 2, expected: Counter[str] | None = None) -> None:
+    def send(
+        group: str, count: int = 2, expected: Counter[str] | None = None, followers: int = 0
+    ) -> None:
         truth = true_members(cloud, group) if expected is None else expected
         with believed(monkeypatch) as seen:
             cloud.wait(boot(count=count, group=group))
         [read] = seen
         assert nodes(read) == truth
-        assert read.awaiting == count
+        assert (read.awaiting, read.followers) == (count + followers, followers)
         assert not read.is_move
         assert read.problems == ()
 
@@ -148,13 +150,13 @@ def test_a_member_that_never_found_a_host_does_not_count(cloud, boot, group, nex
 
 
 @one_move
-def test_an_offloaded_member_does_not_count_until_it_is_unshelved(
+def test_an_offloaded_member_awaits_a_place_until_it_is_unshelved(
     cloud, boot, group, next_request, move
 ):
     servers = boot(count=3, group=group)
     cloud.wait(servers)
     cloud._shelve_server({"id": servers[0]}, expected_state="SHELVED_OFFLOADED")
-    next_request(group)
+    next_request(group, followers=1)
     move(group, servers[0], cloud._unshelve_server)
     next_request(group)
 

@@ -110,11 +110,13 @@ def test_hosts_whose_service_is_down_or_disabled_are_found_with_two_queries(clou
         service.disabled = True
         service.save()
     with collected() as sent:
-        found = member_records.down_hosts(context, ["n1", "n2", "n3", "n9"]).rows
+        hosts = ["n1", "n2", "n3", "n9"]
+        found = member_records.down_hosts(context, hosts, with_disabled=True).rows
     assert sorted(found) == ["n2", "n3"]
     assert len(sent) == 2
+    assert member_records.down_hosts(context, hosts, with_disabled=False).rows == ["n2"]
     with collected() as sent:
-        assert not member_records.down_hosts(context, []).rows
+        assert not member_records.down_hosts(context, [], with_disabled=True).rows
     assert not sent
 
 

@@ -255,14 +255,16 @@ def test_a_vm_that_moves_goes_where_the_most_of_those_that_follow_it_fit():
         members=np.array([0, 0]),
         left=1,
         awaiting=4,
+        followers=3,
+        is_move=True,
         leaving=np.array([3, 0]),
         constraints=Constraints(require="leaf"),
     )
     plan = request.decide()
     assert isinstance(plan, Plan)
     assert plan.hosts == {"b": 3}
-    # For new VMs the group-wide number steers the choice of leaf only if all of them fit.
-    plan = replace(request, leaving=None).decide()
+    # New VMs of other requests affect the choice of leaf only if all of them fit.
+    plan = replace(request, leaving=None, followers=0).decide()
     assert isinstance(plan, Plan)
     assert plan.hosts == {"a": 1}
 
@@ -284,6 +286,8 @@ def test_a_vm_that_moves_stays_with_those_that_follow_it_where_all_have_room():
         members=np.array([0, 0, 0]),
         left=1,
         awaiting=2,
+        followers=1,
+        is_move=True,
         leaving=np.array([1, 0, 0]),
         constraints=Constraints(require="leaf"),
     )

@@ -91,6 +91,8 @@ def _rebuilt(entry: DecisionEntry, given: LoggedInput, left: int, awaiting: int)
         awaiting=awaiting,
         orphans=max(given.orphans, 0),
         missing=max(given.missing, 0),
+        followers=max(given.followers, 0),
+        is_move=given.is_move,
         constraints=constraints,
         server_group_policy=policy,
         hard_policy=_hard_policy(policy, given, column, topology.leaf_index[host_index]),

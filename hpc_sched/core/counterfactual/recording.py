@@ -37,7 +37,7 @@ class LeftOut:
 
 
 def logged_input(request: GroupRequest, left_out: LeftOut) -> LoggedInput | None:
-    """Return the input of a decision; None for members that must move as well.
+    """Return the input of a decision; None with members on hosts that are down.
 
     O(hypervisors log hypervisors).
     """
@@ -62,6 +62,8 @@ def logged_input(request: GroupRequest, left_out: LeftOut) -> LoggedInput | None
         max_per_host=policy.max_per_service if policy is not None and is_spread else None,
         orphans=request.orphans,
         missing=request.missing,
+        followers=request.followers,
+        is_move=request.is_move,
         by_mdobp=left_out.by_mdobp,
         shunned=tuple(shunned),
         removed=tuple(removed),

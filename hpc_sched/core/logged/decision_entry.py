@@ -42,6 +42,8 @@ class LoggedInput:
     max_per_host: int | None = None  # of anti-affinity
     orphans: int = 0  # see PlacementInput
     missing: int = 0
+    followers: int = 0
+    is_move: bool = False
     by_mdobp: bool = False  # whether MDOBP chooses the hosts of a leaf
     shunned: tuple[str, ...] = ()  # reasons, by number
     removed: tuple[str, ...] = ()  # filters, by number: why they removed hosts before the plan

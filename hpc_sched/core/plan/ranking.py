@@ -8,7 +8,7 @@ from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import level_of
 from hpc_sched.core.plan.problem import Problem, host_counts
 from hpc_sched.core.plan.result import Plan
-from hpc_sched.core.plan.switch_rooms import leaf_sums
+from hpc_sched.core.plan.switch_rooms import leaf_sums, rooms_below
 from hpc_sched.core.sharing import mdobp
 
 
@@ -111,6 +111,49 @@ def permitted_hosts(problem: Problem, plan: Plan) -> Mask:
         leaves += spare[: max(bounds.most_leaves - len(leaves), 0)]
         mask &= np.isin(topology.leaf_index, leaves)
     return mask
+
+
+def hosts_of_one(problem: Problem, count: int) -> Mask:
+    """Return the hosts on which one VM keeps ``require``, ``max_leaves`` and the members' island.
+
+    And from which all of some VMs do: there is room for the others within the bounds. Shape
+    (hosts,). O(hosts + leaves log leaves).
+
+    :param count: number of these VMs, itself included; 1: rooms do not matter
+    """
+    topology, bounds = problem.topology, problem.constraints.bounds
+    level = level_of(topology, bounds.level)
+    group, has_members = topology.groups[level - 1], problem.members > 0
+    mask: Mask = np.ones(len(topology.hosts), dtype=np.bool_)
+    if has_members.any():
+        mask = np.equal(group, group[int(np.argmax(has_members))])
+    elif count > 1:
+        mask = np.greater_equal(rooms_below(problem, level, bounds)[group], count)
+    if bounds.most_leaves is None:
+        return mask
+    used = np.unique(topology.leaf_index[has_members])
+    left = bounds.most_leaves - len(used)
+    for switch in np.unique(group[mask]).tolist():
+        new = np.setdiff1d(topology.leaf_index[group == switch], used)
+        if left > 0 and count == 1:
+            continue
+        with_it = _rooms_with(problem, used, new, left) if left > 0 else np.zeros_like(new)
+        mask &= ~np.isin(topology.leaf_index, new[with_it < count])
+    return mask
+
+
+def _rooms_with(problem: Problem, used: Array, new: Array, left: int) -> Array:
+    """Return the VMs that fit in the leaves used, each of some new ones, and the best others.
+
+    Shape (new,).
+
+    :param left: number of new leaves that may be used
+    """
+    room = leaf_sums(problem, problem.capacity)
+    largest = np.sort(room[new])[::-1]
+    best, others = int(largest[:left].sum()), int(largest[: left - 1].sum())
+    rooms: Array = room[used].sum() + np.minimum(best, others + room[new])
+    return rooms
 
 
 def hosts_with_spares(

@@ -118,7 +118,7 @@ def unproven(why: str) -> exceptions.RefusedError:
 def has_others(group: GroupPlacement) -> bool:
     """True if other VMs of the group are being placed."""
     found = group.inputs.membership
-    return bool(found.in_flight) or found.awaiting - found.orphans > found.left
+    return bool(found.in_flight) or found.awaiting - found.orphans - found.followers > found.left
 
 
 def read_members(claims: RequestClaims) -> bool:

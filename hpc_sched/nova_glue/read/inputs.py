@@ -69,6 +69,7 @@ class ReadRequest:
             left=found.left,
             awaiting=found.awaiting,
             orphans=found.orphans,
+            followers=found.followers,
             is_move=found.is_move,
             packing=packing,
             check=self.rooms,

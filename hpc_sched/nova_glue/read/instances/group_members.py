@@ -10,7 +10,7 @@ from oslo_log import log as logging
 
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.read import request_spec
-from hpc_sched.nova_glue.read.instances import in_flight_instances, member_records
+from hpc_sched.nova_glue.read.instances import in_flight_instances, member_moves, member_records
 
 LOG = logging.getLogger(__name__)
 
@@ -31,11 +31,10 @@ LookUp = Callable[
 class GroupMembership:
     """The members of a group when its request was first seen."""
 
-    # (host, nodename) to instances there; nodename None if only the service host is known. On a
-    # move without those on hosts that are down or disabled.
+    # (host, nodename) to instances there; nodename None if only the service host is known. Without
+    # those on hosts that are down, on a move also without those on hosts that are disabled.
     members: Counter[tuple[str, str | None]]
-    # Uuids that await a place, in the order of the places. On a move: the instance, and the
-    # members on hosts that are down or disabled, which must follow it.
+    # Uuids that await a place, in the order of the places.
     queue: tuple[str, ...]
     left: int  # instances of this request still to be placed
     is_move: bool
@@ -47,8 +46,13 @@ class GroupMembership:
     in_flight: Mapping[str, in_flight_instances.Place] = field(default_factory=dict)
     # Members that may be in flight and were not looked up in time.
     unknown: frozenset[str] = frozenset()
-    # On a move, as members: those on hosts that are down or disabled.
+    # Of the queue those with requests of their own, which are shelved, or must move from hosts that
+    # are down or disabled; on a move all but one.
+    followers: int = 0
+    # Of these, as members: those on such hosts.
     leaving: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    # Followers that are to move now: on a move, if it is from such a host or unshelves.
+    moving: frozenset[str] = frozenset()
 
     @property
     def awaiting(self) -> int:
@@ -126,11 +130,11 @@ def _members_in(
     claimed: Collection[str],
 ) -> GroupMembership:
     """Return the members of a group by their records and what Placement has of them."""
-    own = request.instance_uuid
-    is_move, problems, is_partial = records.is_move, records.problems, records.is_partial
+    own, is_move = request.instance_uuid, records.is_move
+    problems, is_partial = records.problems, records.is_partial
     members = members_on(states, records.unread - {own})
     building = [vm.uuid for vm in records.others if not vm.host and vm.building]
-    others, followers = _after_moves(context, records, states)
+    others, leaving = member_moves.after_moves(context, records, states)
     members += Counter((placed.host, placed.nodename) for placed in others if placed.host)
     waiting, orphans = _without_cell(records, own)
     may_be = waiting if claimed else _may_be_in_flight(waiting, own, request, is_move)
@@ -145,26 +149,50 @@ def _members_in(
         # alone mostly has not.
         is_partial = is_partial or not places.keys() >= set(building)
     members.update(places.values())
-    known = GroupMembership(
-        members, (), 1, is_move, tuple(problems), is_partial, cells=records.cells
-    )
-    if is_move:
-        return _moving(known, own, followers)
-    # Orphans may await a place for ever: they affect the choice of leaf, but take no place from
-    # the instances that are being scheduled.
     left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
-    found = replace(known, queue=(*left, *last), left=request.count, orphans=len(last))
-    return replace(found, in_flight=places, unknown=looked_up.unanswered)
+    shelved = {vm.uuid for vm in records.others if vm.is_shelved or vm.uuid in building}
+    followers = sorted({vm.uuid for vm in leaving} | (shelved - places.keys() - looked_up.missed))
+    found = GroupMembership(
+        members,
+        # Orphans may await a place for ever: they affect the choice of leaf, but take no place
+        # from the instances that are being scheduled.
+        (*left, *followers, *last),
+        request.count,
+        is_move,
+        tuple(problems),
+        is_partial,
+        orphans=len(last),
+        cells=records.cells,
+        in_flight=places,
+        unknown=looked_up.unanswered,
+        followers=len(followers),
+        leaving=Counter((member.host or "", member.nodename) for member in leaving),
+    )
+    return _of_move(found, records, leaving) if is_move else found
 
 
-def _moving(
-    known: GroupMembership, own: str, followers: Sequence[member_records.CellMember]
+def _of_move(
+    found: GroupMembership,
+    records: member_records.GroupRecords,
+    leaving: Sequence[member_records.CellMember],
 ) -> GroupMembership:
-    """Return the members next to one that moves; its followers have requests of their own."""
+    """Return the members for an instance that moves: all that await follow it."""
+    own = records.own
+    is_from_disabled = own is not None and own.must_move(is_move=True)
+    moving = {vm.uuid for vm in leaving if vm.is_host_down or is_from_disabled}
+    if own is not None and own.is_shelved:
+        moving |= {vm.uuid for vm in records.others if vm.is_shelved}
+    # In one order for all requests of the group, which then make one plan at the same moment.
+    queue = tuple(sorted({records.own_uuid, *found.queue[: len(found.queue) - found.orphans]}))
     return replace(
-        known,
-        queue=tuple(sorted((own, *(member.uuid for member in followers)))),
-        leaving=Counter((member.host or "", member.nodename) for member in followers),
+        found,
+        queue=queue,
+        left=1,
+        followers=len(queue) - 1,
+        orphans=0,
+        in_flight={},
+        unknown=frozenset(),
+        moving=frozenset(moving.intersection(queue)),
     )
 
 
@@ -175,47 +203,6 @@ def _without_cell(records: member_records.GroupRecords, own: str) -> tuple[list[
     if not records.is_move and own not in waiting:
         waiting.append(own)
     return waiting, [vm.uuid for vm in unmapped if vm.orphan and vm.uuid != own]
-
-
-def _after_moves(
-    context: nova_context.RequestContext,
-    records: member_records.GroupRecords,
-    states: Sequence[host_manager.HostState],
-) -> tuple[list[member_records.CellMember], list[member_records.CellMember]]:
-    """Return the members that hold an instance that moves, and those that follow it.
-
-    All hold one that is created. Members on hosts that are down or disabled must move too. Those
-    that have a place elsewhere already, which is claimed, hold the instance there. Look-ups in
-    Placement for members that are being moved, as :func:`in_flight_instances.places_of` says; one
-    query for the cells and one in each if their places are on hosts that are no candidates.
-    """
-    members, problems = records.others, records.problems
-    if not records.is_move:
-        return members, []
-    leaving = {member.uuid: member.nodename or "" for member in members if member.is_leaving}
-    looked_up = in_flight_instances.places_of(context, sorted(leaving), states, leaving)
-    found = looked_up.all_places
-    unsure = {host for places in found.values() for host, _ in places}
-    # HostStates are of hosts that are up.
-    unsure -= {state.host for state in states}
-    down: databases.CellAnswers[str] = databases.CellAnswers()
-    try:
-        down = member_records.down_hosts(context, unsure)
-    except databases.OUTAGES as error:
-        problems.append(databases.api_problem(error))
-    problems += down.problems
-    if looked_up.problem:
-        problems.append(looked_up.problem)
-    holding, followers = [], []
-    for member in members:
-        goal = [place for place in found.get(member.uuid, ()) if place[0] not in down.rows]
-        if goal:
-            holding.append(member._replace(host=goal[0][0], nodename=goal[0][1]))
-        elif not member.is_host_down:
-            holding.append(member)
-        elif member.uuid not in looked_up.missed:
-            followers.append(member)
-    return holding, followers
 
 
 def _may_be_in_flight(

@@ -8,13 +8,18 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova import servicegroup
-from nova.compute import task_states
+from nova.compute import vm_states
 from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.read import request_spec
-from hpc_sched.nova_glue.read.instances.placed_instance import MIGRATING, awaits_host, exists
+from hpc_sched.nova_glue.read.instances.placed_instance import (
+    MIGRATING,
+    awaits_host,
+    exists,
+    is_gone,
+)
 
 
 class ApiMember(NamedTuple):
@@ -33,16 +38,30 @@ class CellMember(NamedTuple):
     host: str | None
     nodename: str | None
     building: bool  # without a host, and building or unshelving
-    is_host_down: bool = False  # or disabled: Nova places nothing there
-    is_leaving: bool = False  # it may have been claimed elsewhere: evacuated, or from such a host
+    is_host_down: bool = False
+    is_host_disabled: bool = False
+    is_moving: bool = False  # it may have been claimed elsewhere
+    is_shelved: bool = False  # without a host
+    is_gone: bool = False  # deleted to its user: soft-deleted, or being deleted
+
+    def must_move(self, *, is_move: bool) -> bool:
+        """True if Nova places nothing on the host, and the instance there does not hold others.
+
+        On a host that is disabled it runs, and holds those that are created.
+
+        :param is_move: whether another instance of the group moves, not one that is created
+        """
+        return self.is_host_down or (is_move and self.is_host_disabled)
 
 
 @dataclass
 class GroupRecords:
     """The members of a group in Nova's databases."""
 
+    own_uuid: str  # of the instance of the request
     vms: Sequence[ApiMember]  # empty if the API database does not answer
-    others: list[CellMember]  # in cells, without the instance of the request
+    others: list[CellMember]  # in cells, without the instance of the request and those deleted
+    own: CellMember | None  # that instance, if others are in its cell
     unread: frozenset[str]  # those in cells that do not answer, or in any if no cell is known
     cells: frozenset[int]  # ids of those with members
     is_move: bool
@@ -68,17 +87,18 @@ def of_group(
         answers = in_known_cells(context, sorted(uuids), None if group else own)
         cells = frozenset(cell.id for cell in databases.known_cells)
     elif group is not None:
-        others = [(vm.cell_id, vm.uuid) for vm in vms if vm.uuid != own]
-        by_cell = {cell: [uuid for there, uuid in others if there == cell] for cell in cells}
-        answers = cell_members(context, {c: by_cell[c] for c in cells if by_cell[c]})
+        by_cell = {cell: [vm.uuid for vm in vms if vm.cell_id == cell] for cell in cells}
+        answers = cell_members(context, {c: by_cell[c] for c in cells if by_cell[c] != [own]})
     elif own_cell is not None:
         answers = siblings(context, own, own_cell)
     else:
         return None
     found = {placed.uuid for placed in answers.rows}
     return GroupRecords(
+        own,
         vms,
-        [placed for placed in answers.rows if placed.uuid != own],
+        [placed for placed in answers.rows if placed.uuid != own and not placed.is_gone],
+        next((placed for placed in answers.rows if placed.uuid == own), None),
         frozenset(vm.uuid for vm in vms if vm.cell_id in answers.down)
         if known is not None
         else uuids - found,
@@ -165,9 +185,9 @@ def in_known_cells(
 
 
 def down_hosts(
-    context: nova_context.RequestContext, hosts: Collection[str]
+    context: nova_context.RequestContext, hosts: Collection[str], *, with_disabled: bool
 ) -> databases.CellAnswers[str]:
-    """Return those of some service hosts that are down or disabled.
+    """Return those of some service hosts that are down, or disabled too.
 
     One query for the cells and one in each cell; none without hosts.
     """
@@ -179,7 +199,7 @@ def down_hosts(
 
     def in_cell(cell: nova_context.RequestContext, _: list[str]) -> list[str]:
         rows = (dict(zip(_SERVICE, row, strict=True)) for row in databases.cell_rows(cell, query))
-        return [row["host"] for row in rows if _is_out_of_service(row)]
+        return [row["host"] for row in rows if _is_down(row) or (with_disabled and row["disabled"])]
 
     return databases.read_cells(context, None, in_cell)
 
@@ -202,11 +222,18 @@ def _instances(cell: nova_context.RequestContext, condition: Any) -> list[CellMe
     found = []
     for uuid, host, node, vm_state, task_state, *columns in databases.cell_rows(cell, query):
         of_service = dict(zip(_SERVICE, columns, strict=True))
-        is_down = bool(host) and _is_out_of_service(of_service)
-        is_rebuilt = task_state in task_states.rebuild_states
-        is_leaving = bool(host) and (is_rebuilt or (is_down and task_state in MIGRATING))
-        building = not host and awaits_host(vm_state, task_state)
-        found.append(CellMember(uuid, host, node, building, is_down, is_leaving))
+        has_host = bool(host)
+        found.append(
+            CellMember(
+                *(uuid, host, node),
+                building=not has_host and awaits_host(vm_state, task_state),
+                is_host_down=has_host and _is_down(of_service),
+                is_host_disabled=has_host and bool(of_service["disabled"]),
+                is_moving=has_host and task_state in MIGRATING,
+                is_shelved=not has_host and vm_state == vm_states.SHELVED_OFFLOADED,
+                is_gone=is_gone(vm_state, task_state),
+            )
+        )
     return found
 
 
@@ -224,11 +251,9 @@ def _is_compute() -> Any:
     return sa.and_(service.binary == "nova-compute", service.deleted == 0)
 
 
-def _is_out_of_service(service: Mapping[str, Any]) -> bool:
-    """True if a compute service is disabled or down; without a record it was removed."""
-    if service["host"] is None or service["disabled"]:
-        return True
-    return not _servicegroup().service_is_up(service)
+def _is_down(service: Mapping[str, Any]) -> bool:
+    """True if a compute service is down; without a record it was removed."""
+    return service["host"] is None or not _servicegroup().service_is_up(service)
 
 
 @functools.cache

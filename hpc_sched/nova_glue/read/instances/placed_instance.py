@@ -74,6 +74,13 @@ def exists() -> tuple[Any, Any]:
     return main_models.Instance.deleted == 0, main_models.Instance.hidden.is_not(sa.true())
 
 
+def is_gone(vm_state: str | None, task_state: str | None) -> bool:
+    """True if an instance is deleted to its user: soft-deleted, or its deletion has begun."""
+    if vm_state == vm_states.SOFT_DELETED:
+        return bool(task_state != task_states.RESTORING)
+    return task_state in (task_states.DELETING, task_states.SOFT_DELETING)
+
+
 def awaits_host(vm_state: str | None, task_state: str | None) -> bool:
     """True if an instance without a host is building or unshelving."""
     if vm_state == vm_states.BUILDING:
