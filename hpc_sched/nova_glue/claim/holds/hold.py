@@ -1,0 +1,54 @@
+"""Holds: places on hosts that are kept free for some instances for a while."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The place of one instance on a host."""
+
+    instance: str
+    node: str  # the nodename of the host
+    amounts: Mapping[str, int]  # by Nova's resource class
+    until: int  # when it ends: seconds since 1970
+    is_moving: bool = False  # whether the instance is being placed there now
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """All holds at one moment."""
+
+    # The generation of the turn's consumer; None before the first hold of the cloud.
+    turn: int | None = None
+    held: Mapping[str, Hold] = field(default_factory=dict)  # by instance; none has ended
+    # By instance, with those whose holds have ended.
+    generations: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def taken(self) -> dict[str, dict[str, int]]:
+        """What all of them hold, by nodename and Nova's resource class. O(holds)."""
+        return total(self.held.values())
+
+    def taken_by_others(self, instances: Collection[str]) -> dict[str, dict[str, int]]:
+        """Return the same without what is held for some instances."""
+        return total(one for one in self.held.values() if one.instance not in instances)
+
+    def of(self, instances: Iterable[str]) -> list[Hold]:
+        """Return the holds of some instances, in their order."""
+        return [self.held[uuid] for uuid in instances if uuid in self.held]
+
+    @property
+    def ended(self) -> list[str]:
+        """The instances whose holds have ended and are not removed yet, in order."""
+        return sorted(self.generations.keys() - self.held.keys())
+
+
+def total(holds: Iterable[Hold]) -> dict[str, dict[str, int]]:
+    """Return what some holds take, by nodename and Nova's resource class."""
+    found: dict[str, dict[str, int]] = {}
+    for one in holds:
+        on_node = found.setdefault(one.node, {})
+        for name, amount in one.amounts.items():
+            on_node[name] = on_node.get(name, 0) + amount
+    return found

@@ -1,0 +1,91 @@
+"""The provider of the holds: made by the first scheduler that holds something.
+
+Its inventories and their resource classes are made as they are needed, and stay. Schedulers may do
+so at the same moment: what is there already is right.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from nova import context as nova_context
+from nova.scheduler.client import report
+
+from hpc_sched import exceptions, masking
+from hpc_sched.core.logged.decision_summary import CLAIMS
+from hpc_sched.nova_glue.claim.holds.hold_numbers import LARGEST, PREFIX
+from hpc_sched.nova_glue.claim.transaction import repair
+from hpc_sched.nova_glue.io import request_deadline
+
+# The same for all schedulers of a cloud.
+UUID = "68706373-6368-8564-8000-000000000001"
+NAME = "hpc_sched holds"
+# Of the consumer that is in every transaction: Placement looks at consumers in the order of their
+# uuids, with those first that are removed. So it makes no record of a hold, which others could
+# find, for a transaction that it refuses because the turn has changed.
+TURN = "00000000-6368-8564-8000-000000000002"
+TURN_CLASS = f"{PREFIX}TURN"
+TURN_ALLOCATIONS = {UUID: {"resources": {TURN_CLASS: 1}}}
+
+# Classes and trees of providers (1.14), consumers with generations (1.28).
+VERSION = "1.36"
+# Placement's largest amount, times a ratio: no sum of amounts reaches it.
+_INVENTORY = {"total": LARGEST, "max_unit": LARGEST, "allocation_ratio": 1000.0}
+# Others change the provider's generation whenever they write a hold.
+_ATTEMPTS = 10
+
+
+def prepare(classes: Collection[str]) -> str | None:
+    """Make the provider with an inventory of each resource class; return why it is not, or None.
+
+    Two calls if all is there but one class; one more for each further class, and for the provider.
+    """
+    try:
+        with request_deadline.charged(CLAIMS):
+            return _prepare(classes)
+    except Exception as error:
+        return masking.first_line(error)
+
+
+def _prepare(classes: Collection[str]) -> str | None:
+    made: set[str] = set()
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            repair.pause(attempt)
+        status, found = call("GET", f"/resource_providers/{UUID}/inventories")
+        if status == 404:
+            # 409: another scheduler has made it meanwhile, or another provider has the name.
+            call("POST", "/resource_providers", {"uuid": UUID, "name": NAME}, (200, 201, 409))
+            continue
+        missing = sorted(set(classes) - found["inventories"].keys())
+        if not missing:
+            return None
+        for name in missing:
+            if name not in made:
+                call("PUT", f"/resource_classes/{name}", None, (201, 204))
+                made.add(name)
+        inventories = {**found["inventories"], **dict.fromkeys(missing, _INVENTORY)}
+        body = {
+            "inventories": inventories,
+            "resource_provider_generation": found["resource_provider_generation"],
+        }
+        status, _ = call("PUT", f"/resource_providers/{UUID}/inventories", body, (200, 409))
+        if status == 200:
+            return None
+    return f"provider {NAME!r} cannot be prepared: others change it all the time"
+
+
+def call(
+    method: str, path: str, body: Any = None, expected: Collection[int] = (200, 404)
+) -> tuple[int, Mapping[str, Any]]:
+    """Return status and body of the answer to a request.
+
+    :raises exceptions.UnansweredError: for a status that is not expected, or any error of the
+        client's
+    """
+    client = report.report_client_singleton()
+    send = {"GET": client.get, "POST": client.post, "PUT": client.put}[method]
+    options = {"version": VERSION, "global_request_id": nova_context.get_admin_context().global_id}
+    answer = send(path, **options) if method == "GET" else send(path, body, **options)
+    if answer.status_code not in expected:
+        raise exceptions.UnansweredError(f"{method} {path}: HTTP {answer.status_code}")
+    return answer.status_code, answer.json() if answer.text else {}
