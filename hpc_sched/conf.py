@@ -323,6 +323,21 @@ OPTS = [
         "to 5 s for large groups whose hpc:max_leaves or hpc:min_leaves excludes the best plan; "
         "ten times that on 100,000 hosts.",
     ),
+    cfg.IntOpt(
+        "follower_hold_time",
+        default=300,
+        min=0,
+        max=86400,
+        mutable=True,
+        help="Seconds for which places are held for VMs that follow one of their group: when its "
+        "hosts have died, or the group was shelved, they move one by one, by requests of their "
+        "own. The first one goes where the rest can follow, and other groups leave their places. "
+        "The time begins again with each of them that moves. Choose it longer than it takes until "
+        "the next one is evacuated or unshelved; starting value: 300. 0: nothing is held.\n\n"
+        "The places are held in Placement, on a resource provider of hpc_sched, and for all "
+        "schedulers with this option above 0. They do not bind Nova, nor VMs without a group. "
+        "``hpc-sched check claims`` lists them.",
+    ),
     cfg.BoolOpt(
         "gang_claims",
         default=True,

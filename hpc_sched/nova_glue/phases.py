@@ -11,8 +11,8 @@ from nova.scheduler import host_manager
 
 from hpc_sched import clock
 from hpc_sched.core.arrays import Array
-from hpc_sched.nova_glue.claim import claim_conditions, group_turns
-from hpc_sched.nova_glue.claim.gang_claiming import Doubt
+from hpc_sched.nova_glue.claim import claim_conditions, follower_holds, group_turns
+from hpc_sched.nova_glue.claim.doubt import Doubt
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io.fabric import Fabric
@@ -81,7 +81,7 @@ class ServedGroup:
             anew = claim_conditions.obstacle() is not None
             return partial(turn.look_up, known=in_flight, anew=anew)
 
-        found = inputs.read(call.spec, call.states, fabric, colocated, look_up)
+        found = inputs.read(call.spec, call.states, fabric, colocated, look_up, follower_holds.read)
         if found is None:
             return None
         claims = RequestClaims(GroupPlacement(found), turns[0])
@@ -96,6 +96,7 @@ class ServedGroup:
             doubt.hosts,
             partial(turn.look_up, anew=doubt.anew) if doubt.members else None,
             group.held_places(),
+            follower_holds.read if doubt.holds else None,
             needs_members=doubt.needs_members,
         )
         if found is not None and found is not group.inputs:

@@ -10,7 +10,8 @@ from nova.scheduler import host_manager, weights
 
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue.answer import passing
-from hpc_sched.nova_glue.claim import gang_claiming
+from hpc_sched.nova_glue.claim import follower_holds, gang_claiming
+from hpc_sched.nova_glue.claim.doubt import Rounds
 from hpc_sched.nova_glue.decide import checks, plans, processor_type
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io import request_deadline
@@ -119,7 +120,9 @@ class PlacementSession(RequestReads):
             checks.check_without_group(call.spec, self.hpc_specs(call.spec))
             return call.states
         answer = plans.checked_plan(served.group)
-        answer = self._rounds(served, gang_claiming.claim(served.claims, call.spec, answer))
+        is_move = served.group.inputs.membership.is_move
+        take = follower_holds.hold if is_move else gang_claiming.claim
+        answer = self._rounds(served, take(served.claims, call.spec, answer))
         self._enter(Phase.ANSWERED)
         kept = passing.passing(served.claims, answer)
         is_planned = isinstance(answer, Plan)
@@ -196,10 +199,10 @@ class PlacementSession(RequestReads):
             served.group.observe(call.spec.instance_uuid, call.states)
         return served
 
-    def _rounds(self, served: ServedGroup, rounds: gang_claiming.Rounds) -> Plan | Rejection:
+    def _rounds(self, served: ServedGroup, rounds: Rounds) -> Plan | Rejection:
         """Return the answer that holds, once what was taken meanwhile is read and planned again.
 
-        One round in the quiet case; :mod:`gang_claiming` bounds their number.
+        One round in the quiet case; what claims bounds their number.
         """
         found = None
         with closing(rounds):

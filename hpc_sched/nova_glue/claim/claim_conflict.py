@@ -47,7 +47,13 @@ def resolve(claims: RequestClaims) -> str | None:
     for look in range(MAX_LOOKS):
         if look and not pause(look):
             break
-        found = group_members.read(request, group.inputs.states, look_up, group.held_places())
+        found = group_members.read(
+            request,
+            group.inputs.states,
+            look_up,
+            group.held_places(),
+            destinations=group.inputs.holds.destinations,
+        )
         if not found.is_partial:
             group.use(group.inputs.with_members(found))
         unread = "; ".join(found.problems) if found.unknown or found.is_partial else None

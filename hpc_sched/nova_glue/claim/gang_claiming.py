@@ -18,11 +18,10 @@ or there is no plan, which others that move may change. If the session sends Non
 could not be read: what is claimed by then stays, or else Nova claims VM by VM.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from nova import context as nova_context
 from nova import objects
@@ -30,8 +29,6 @@ from oslo_log import log as logging
 
 from hpc_sched import exceptions
 from hpc_sched.core import leaf_slots
-from hpc_sched.core.arrays import Array
-from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue import request_metrics
 from hpc_sched.nova_glue.claim import (
@@ -40,10 +37,11 @@ from hpc_sched.nova_glue.claim import (
     claim_followup,
     overbooking,
 )
+from hpc_sched.nova_glue.claim.doubt import Doubt, Rounds
+from hpc_sched.nova_glue.claim.planned_hosts import hosts_of_places
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.io.allocations import Answer, Owner
-from hpc_sched.nova_glue.read.inputs import Inputs
 from hpc_sched.nova_glue.read.instances import request_instances
 from hpc_sched.nova_glue.read.room.allocation_candidates import ClaimedPlace
 
@@ -51,21 +49,6 @@ LOG = logging.getLogger(__name__)
 
 # Plans that are claimed for one request until one of them holds.
 MAX_PLANS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """What must be read again before the group is planned again."""
-
-    hosts: Sequence[int] | None = None  # positions of HostStates; None: all
-    members: bool = False  # of the group, after the hosts
-    needs_members: bool = True  # whether nothing changes if the members cannot be read
-    anew: bool = True  # whether what others have looked up a moment ago will not do
-
-
-# Yields what must be read again; is sent the decision then, or None if it could not be read;
-# returns the answer that holds.
-Rounds: TypeAlias = Generator[Doubt, Plan | Rejection | None, Plan | Rejection]
 
 
 def claim(claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Rejection) -> Rounds:
@@ -317,7 +300,7 @@ def _places(
     """Return the places of a plan by instance; empty if they are not candidates any more."""
     group = claims.group
     request = group.request(group.event.candidates)
-    rows = _rows(group.inputs, request, group.event.candidates, plan)
+    rows = hosts_of_places(group.inputs, request, group.event.candidates, plan)
     if max(instances) >= len(rows):
         return {}
     slots = leaf_slots.own_slots(request, plan, group.event.slot, sorted(instances))
@@ -330,15 +313,3 @@ def _places(
         return {}
     in_order = {i: iter(found) for i, found in next_.items()}
     return {uuid: ClaimedPlace(i, next(in_order[i])) for uuid, i in chosen.items()}
-
-
-def _rows(inputs: Inputs, request: GroupRequest, positions: Array, plan: Plan) -> list[int]:
-    """Return the HostState of each place of a plan; -1 if its host is no candidate any more."""
-    room = request.capacity
-    rows: defaultdict[str, list[int]] = defaultdict(list)
-    for i in positions.tolist():
-        name = inputs.name_of(i)
-        if name in plan.hosts:
-            rows[name] += [i] * min(int(room[i]), plan.hosts[name])
-    taken = {name: found[: plan.hosts[name]] for name, found in rows.items()}
-    return [taken[name].pop(0) if taken.get(name) else -1 for name in plan.places]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 from nova import objects
@@ -17,12 +17,16 @@ from hpc_sched.core.constraints import server_group_policy
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.nova_glue.io.fabric import Fabric
+from hpc_sched.nova_glue.io.hold import Holds
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import group_members, mdobp_input
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.read.room import shunned_hosts
+from hpc_sched.nova_glue.read.room import held_room, shunned_hosts
 from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
 from hpc_sched.topology.model import Topology
+
+# Returns all holds of the cloud; never raises.
+ReadHolds: TypeAlias = Callable[[], Holds]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +41,7 @@ class ReadRequest:
     colocated: ColocatedInstances | None  # None if VMs of others do not matter
     shunned: Mapping[str, Mask]  # reason to the HostStates that are shunned
     colocation_room: Array  # VMs that each HostState takes next to those of others
+    holds: Holds  # places of VMs that follow others, when they were read last
 
     def group_request(self) -> GroupRequest:
         """Return the group on a topology that has all its hosts."""
@@ -160,29 +165,36 @@ def read(
     look_up: Callable[
         [request_spec.RequestedGroup, Mapping[str, tuple[str, str | None]]], group_members.LookUp
     ],
+    read_holds: ReadHolds,
 ) -> Inputs | None:
     """Return the inputs of a request that is first seen, or None without a group to plan.
 
     Queries: those of :func:`group_members.read`; of :func:`colocated_instances.read` where VMs of
-    others matter; of :class:`HostRooms` where devices or shared disks are demanded.
+    others matter; of :class:`HostRooms` where devices or shared disks are demanded. One call to
+    Placement for the holds.
 
     :param colocated: reads the instances on the hosts, or returns what was read
     :param look_up: returns what looks up members that may be in flight, by request and the
         instances in flight that were read with those on the hosts
+    :param read_holds: returns the holds
     """
     request = request_spec.from_spec(spec, fabric.topology.request_levels)
     if request is None:
         return None
     there = colocated() if request.bounded_by or request.by_mdobp else None
     in_flight = there.host_instances.in_flight if there is not None else {}
-    found = group_members.read(request, states, look_up(request, in_flight))
+    holds = read_holds()
+    found = group_members.read(
+        request, states, look_up(request, in_flight), destinations=holds.destinations
+    )
     shunned = shunned_hosts.find(states, spec)
     most = server_group_policy.most_per_host(request.max_per_host)
     rooms = HostRooms(states, request.demand, request.fitting, most_per_host=most)
+    rooms.keep_free(_held_for_others(request, found, states, holds))
     bounds = [] if there is None else [there.room(name, states) for name in request.bounded_by]
     unbounded = np.full(len(states), UNBOUNDED, dtype=np.int64)
     colocation_room = np.minimum.reduce([unbounded, *bounds])
-    read = (request, found, states, fabric, rooms, there, shunned, colocation_room)
+    read = (request, found, states, fabric, rooms, there, shunned, colocation_room, holds)
     return Inputs(*read, ReadRequest(*read).group_request())
 
 
@@ -191,6 +203,7 @@ def read_again(
     hosts: Sequence[int] | None,
     look_up: group_members.LookUp | None,
     claimed: Collection[str] = (),
+    read_holds: ReadHolds | None = None,
     *,
     needs_members: bool = True,
 ) -> Inputs | None:
@@ -206,16 +219,33 @@ def read_again(
     :param hosts: positions of HostStates; None for all
     :param look_up: for members in flight; None if the members are not read
     :param claimed: instances of the request that it has claimed itself
+    :param read_holds: returns the holds; None if they are not read again
     :param needs_members: whether members that cannot be read make it None
     """
     if (hosts is None or hosts) and not inputs.rooms.refresh(hosts):
         return None
     if look_up is None:
         return inputs
-    found = group_members.read(inputs.request, inputs.states, look_up, claimed)
+    holds = inputs.holds if read_holds is None else read_holds()
+    found = group_members.read(
+        inputs.request, inputs.states, look_up, claimed, destinations=holds.destinations
+    )
     if found.is_partial:
         return None if needs_members else inputs
-    return inputs.with_members(found)
+    if holds is not inputs.holds:
+        inputs.rooms.keep_free(_held_for_others(inputs.request, found, inputs.states, holds))
+    return replace(inputs, holds=holds).with_members(found)
+
+
+def _held_for_others(
+    request: request_spec.RequestedGroup,
+    found: group_members.GroupMembership,
+    states: Sequence[host_manager.HostState],
+    holds: Holds,
+) -> Array:
+    """Return the VMs that each HostState takes fewer for the holds of other groups."""
+    own = {request.instance_uuid, *found.uuids}
+    return held_room.lost(states, request.demand, holds.taken_by_others(own))
 
 
 def _named(

@@ -12,7 +12,7 @@ from hpc_sched.nova_glue.read.room import compared_hosts, host_state_room
 
 
 def of(inputs: Inputs, request: GroupRequest) -> LoggedInput | None:
-    """Return what a group was planned from; None for class ``async``, and with members on dead hosts.
+    """Return what a group was planned from; None for class ``async``, or members on hosts down.
 
     Nothing is read. O(HostStates log HostStates).
     """

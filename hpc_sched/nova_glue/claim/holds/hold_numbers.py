@@ -16,7 +16,7 @@ import re
 import uuid
 from collections.abc import Mapping
 
-from hpc_sched.nova_glue.claim.holds.hold import Hold
+from hpc_sched.nova_glue.io.hold import Hold
 
 LARGEST = 2**31 - 1  # that Placement takes for one amount
 PREFIX = "CUSTOM_HPC_SCHED_"

@@ -6,11 +6,11 @@ from oslo_log import log as logging
 
 from hpc_sched import clock, exceptions, masking
 from hpc_sched.nova_glue.claim.holds import hold_provider
-from hpc_sched.nova_glue.claim.holds.hold import Hold, Holds
 from hpc_sched.nova_glue.claim.holds.hold_numbers import amounts_of, consumer_of, hold_of
 from hpc_sched.nova_glue.claim.transaction import repair
 from hpc_sched.nova_glue.io import allocations, circuit_breaker, placement, request_deadline
 from hpc_sched.nova_glue.io.allocations import Answer, Consumer, Owner, Written
+from hpc_sched.nova_glue.io.hold import Hold, Holds
 
 LOG = logging.getLogger(__name__)
 

@@ -53,6 +53,7 @@ class GroupMembership:
     leaving: Counter[tuple[str, str | None]] = field(default_factory=Counter)
     # Followers that are to move now: on a move, if it is from such a host or unshelves.
     moving: frozenset[str] = frozenset()
+    uuids: frozenset[str] = frozenset()  # all instances of the group that are known
 
     @property
     def awaiting(self) -> int:
@@ -65,6 +66,8 @@ def read(
     states: Sequence[host_manager.HostState],
     look_up: LookUp,
     claimed: Collection[str] = (),
+    *,
+    destinations: Mapping[str, str] | None = None,
 ) -> GroupMembership:
     """Return the members of a request's group, from Nova's databases and Placement.
 
@@ -75,6 +78,8 @@ def read(
 
     :param look_up: for the members that may be in flight
     :param claimed: instances of the request that it has claimed itself: they await a place
+    :param destinations: nodenames of the hosts on which instances are being placed, as far as
+        requests say so before Nova claims them
     """
     context = nova_context.get_admin_context()
     try:
@@ -83,6 +88,7 @@ def read(
             # An implicit group that is being created has the VMs of its request alone.
             left = 1 if request.is_move else request.count
             return GroupMembership(Counter(), (request.instance_uuid,), left, request.is_move)
+        records = member_moves.with_destinations(records, destinations or {}, states)
         group = _members_in(records, context, request, states, look_up, claimed)
     except Exception as error:
         if not isinstance(error, databases.OUTAGES):
@@ -167,6 +173,7 @@ def _members_in(
         unknown=looked_up.unanswered,
         followers=len(followers),
         leaving=Counter((member.host or "", member.nodename) for member in leaving),
+        uuids=frozenset([*(vm.uuid for vm in records.vms), *(vm.uuid for vm in records.others)]),
     )
     return _of_move(found, records, leaving) if is_move else found
 

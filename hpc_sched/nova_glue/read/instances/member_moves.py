@@ -1,6 +1,7 @@
 """The members of a group that are being moved, or must be, and where they will be."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from nova import context as nova_context
 from nova.scheduler import host_manager
@@ -47,3 +48,25 @@ def after_moves(
         elif member.uuid not in looked_up.missed:
             leaving.append(member)
     return placed, leaving
+
+
+def with_destinations(
+    records: member_records.GroupRecords,
+    destinations: Mapping[str, str],
+    states: Sequence[host_manager.HostState],
+) -> member_records.GroupRecords:
+    """Return records in which members that are being placed are there already.
+
+    :param destinations: nodenames by instance
+    """
+    if destinations.keys().isdisjoint(member.uuid for member in records.others):
+        return records
+    host_of = {state.nodename: state.host for state in states}
+
+    def placed(member: CellMember) -> CellMember:
+        node = destinations.get(member.uuid)
+        if node is None:
+            return member
+        return CellMember(member.uuid, host_of.get(node, node), node, building=False)
+
+    return replace(records, others=list(map(placed, records.others)))

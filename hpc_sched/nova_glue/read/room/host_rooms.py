@@ -55,6 +55,8 @@ class HostRooms(HypervisorRooms):
         self._states = states
         self._demand = demand
         self._most_per_host = most_per_host
+        # VMs that each takes fewer, as room is held for VMs of other groups.
+        self._held_for_others = np.zeros(len(states), dtype=np.int64)
         self.candidates = AllocationCandidates(states)
         self._placement = PlacementAmounts(states, demand, self.candidates)
         self._has_failed = False  # whether a failure of Nova's code was logged
@@ -108,6 +110,13 @@ class HostRooms(HypervisorRooms):
         """Set what returns the candidates that are claimed for VMs that Nova has not placed."""
         self._placement.held = held
 
+    def keep_free(self, number: Array) -> None:
+        """Leave room on hosts that is held for others.
+
+        :param number: VMs that each HostState takes fewer, shape (HostStates,)
+        """
+        self._held_for_others = number
+
     def refresh(self, positions: Sequence[int] | None) -> bool:
         """Read hosts again after others have claimed there; return whether Placement answered.
 
@@ -147,6 +156,10 @@ class HostRooms(HypervisorRooms):
         """
         claimed = np.flatnonzero(held)
         self.room[claimed] = np.maximum(self.room[claimed], (self.placed + held)[claimed])
+
+    def _left_of(self, room: Array) -> Array:
+        left: Array = np.maximum(super()._left_of(room) - self._held_for_others, 0)
+        return left
 
     def _take_over(self, i: int) -> None:
         """Set the room of a host to what was read of it."""

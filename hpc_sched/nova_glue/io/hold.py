@@ -34,6 +34,11 @@ class Holds:
         """Return the same without what is held for some instances."""
         return total(one for one in self.held.values() if one.instance not in instances)
 
+    @property
+    def destinations(self) -> dict[str, str]:
+        """The nodenames of the hosts on which instances are being placed, by instance."""
+        return {one.instance: one.node for one in self.held.values() if one.is_moving}
+
     def of(self, instances: Iterable[str]) -> list[Hold]:
         """Return the holds of some instances, in their order."""
         return [self.held[uuid] for uuid in instances if uuid in self.held]
@@ -42,6 +47,10 @@ class Holds:
     def ended(self) -> list[str]:
         """The instances whose holds have ended and are not removed yet, in order."""
         return sorted(self.generations.keys() - self.held.keys())
+
+
+# What is known where holds are off, or cannot be read.
+NO_HOLDS = Holds()
 
 
 def total(holds: Iterable[Hold]) -> dict[str, dict[str, int]]:

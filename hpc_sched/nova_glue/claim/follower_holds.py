@@ -1,0 +1,109 @@
+"""Places that are held for a VM that moves, and for those of its group that follow it.
+
+Each VM of a group moves by a request of its own: a dead leaf is evacuated VM by VM. The first one
+goes where the rest can follow, and its request holds their places until they come; the request of
+each holds anew what is left. Held is also where a VM is being placed, before Nova's claim shows it:
+VMs of a group that move at the same moment so know of each other.
+
+Other schedulers leave these places alone, see :mod:`hpc_sched.nova_glue.claim.holds`; Nova and VMs
+without a group do not. Nothing is held in shadow mode, or with ``follower_hold_time`` 0.
+"""
+
+from collections.abc import Mapping
+
+from nova import objects
+from nova.conf import CONF
+from oslo_log import log as logging
+
+from hpc_sched import clock, conf, exceptions
+from hpc_sched.core import leaf_slots
+from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.nova_glue.claim import hold_followup
+from hpc_sched.nova_glue.claim.doubt import Doubt, Rounds
+from hpc_sched.nova_glue.claim.holds import store
+from hpc_sched.nova_glue.claim.planned_hosts import hosts_of_places
+from hpc_sched.nova_glue.claim.request_claims import RequestClaims
+from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
+from hpc_sched.nova_glue.io import request_deadline
+from hpc_sched.nova_glue.io.allocations import Answer
+from hpc_sched.nova_glue.io.hold import NO_HOLDS, Hold, Holds
+
+LOG = logging.getLogger(__name__)
+
+# Plans until one can be held: each time others have written holds meanwhile.
+MAX_PLANS = 32
+
+
+def is_on() -> bool:
+    """True if this service holds places."""
+    return CONF.hpc_sched.follower_hold_time > 0 and not conf.is_shadow(CONF)
+
+
+def read() -> Holds:
+    """Return all holds of the cloud; none, with one WARNING a request, if Placement fails.
+
+    One call to Placement; none if this service holds no places.
+    """
+    if not is_on():
+        return NO_HOLDS
+    try:
+        return store.read()
+    except exceptions.UnansweredError as error:
+        for problem in request_deadline.not_yet_logged([f"places held for others: {error}"]):
+            LOG.warning("Placed without looking at %s", problem)
+        return NO_HOLDS
+
+
+def hold(claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Rejection) -> Rounds:
+    """Hold the places of an instance that moves and of its followers; return the answer that holds.
+
+    If others have written holds since they were read, these are read again and the group is
+    planned again: no two plans use one place.
+
+    One call to Placement in the quiet case, none without others in the group.
+    """
+    group = claims.group
+    for _ in range(MAX_PLANS):
+        if not isinstance(answer, Plan) or not _is_needed(group, answer):
+            return answer
+        found = _holds(group, answer)
+        own = group.inputs.membership.uuids
+        before = [uuid for uuid in group.inputs.holds.held if uuid in own]
+        written = store.write(group.inputs.holds, list(found.values()), before)
+        if written.answer is Answer.DONE:
+            hold_followup.follow(claims, spec)
+            return answer
+        if written.answer is not Answer.CONSUMER_CHANGED or request_deadline.remaining() <= 0:
+            group_id = group.inputs.request.group_id
+            LOG.warning("No places are held for group %s: %s", group_id, written.detail)
+            return answer
+        answer = (yield Doubt([], members=True, holds=True)) or answer
+    return answer
+
+
+def _is_needed(group: GroupPlacement, answer: Plan) -> bool:
+    """True if others of the group follow, or may break a constraint with the instance."""
+    found, hpc_specs = group.inputs.membership, group.inputs.request.hpc_specs
+    if not is_on() or not hpc_specs.by_topology or hpc_specs.is_flat:
+        return False
+    is_bound = hpc_specs.constraints.bind_place and len(found.uuids) > 1
+    return is_bound or (bool(found.moving) and answer.count > 1)
+
+
+def _holds(group: GroupPlacement, plan: Plan) -> Mapping[str, Hold]:
+    """Return the holds of a plan: one for the instance, and for each follower with a place."""
+    inputs, positions = group.inputs, group.event.candidates
+    request, found = group.request(positions), inputs.membership
+    rows = hosts_of_places(inputs, request, positions, plan)
+    [slot] = leaf_slots.own_slots(request, plan, group.event.slot, [0])
+    own = inputs.request.instance_uuid
+    places = [rows[slot], *rows[:slot], *rows[slot + 1 :]]
+    uuids = [own, *(uuid for uuid in found.queue if uuid in found.moving and uuid != own)]
+    until = int(clock.current.unix_time()) + CONF.hpc_sched.follower_hold_time
+    return {
+        uuid: Hold(
+            uuid, inputs.states[i].nodename, inputs.request.demand, until, is_moving=uuid == own
+        )
+        for uuid, i in zip(uuids, places, strict=False)
+        if i >= 0
+    }
