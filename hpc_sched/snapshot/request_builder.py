@@ -1,7 +1,7 @@
 """The GroupRequest of a group on a snapshot, as the scheduler would build it."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import GROUP_FILTER, HOMOGENEITY_FILTER
-from hpc_sched.snapshot import colocated_vms, hypervisor_processors, nova_options
+from hpc_sched.snapshot import colocated_vms, hypervisor_processors, member_states, nova_options
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.room import flavor_request, pci_aliases, snapshot_rooms
 from hpc_sched.snapshot.snapshot_model import Flavor, Server
@@ -215,6 +215,7 @@ def _group_request(
     snapshot = cloud.snapshot
     enabled = nova_options.enabled(snapshot)
     places = [node.place for node in snapshot.hypervisors]
+    states = member_states.of(snapshot, request.members)
     by_type = hpc_specs.homogeneous != "false" and enabled.has_filter(HOMOGENEITY_FILTER)
     return GroupRequest.of(
         topology,
@@ -225,13 +226,11 @@ def _group_request(
         places=places,
         names=[cloud.name_at[place] for place in places],
         room=room,
-        members=Counter(
-            (server.host or "", cloud.host_of[server.uuid])
-            for server in request.members
-            if server.uuid in cloud.host_of
-        ),
+        members=_counted(cloud, states.placed),
+        leaving=_counted(cloud, states.leaving),
         left=request.count,
-        awaiting=request.count,
+        awaiting=request.count + states.followers,
+        followers=states.followers,
         packing=colocated_vms.mdobp_input(
             cloud,
             _application(cloud, request),
@@ -243,4 +242,13 @@ def _group_request(
         else None,
         processors=hypervisor_processors.of(cloud, request.members, room) if by_type else None,
         check=rooms,
+    )
+
+
+def _counted(cloud: Cloud, servers: Iterable[Server]) -> Counter[tuple[str, str]]:
+    """Return VMs by service host and host of the topology."""
+    return Counter(
+        (server.host or "", cloud.host_of[server.uuid])
+        for server in servers
+        if server.uuid in cloud.host_of
     )
