@@ -279,9 +279,11 @@ class GroupRequest(PlacementInput):
 
         Any combination of them does, but for bounds at least, see :meth:`permitted_next`. A single
         VM, and one that moves, may be wherever it keeps them and as many can follow as by the plan:
-        then the switch of the plan is no constraint. Shape (hypervisors,).
+        then the switch of the plan is no constraint. Nor is the island for one that moves without
+        constraints, which is never refused. Shape (hypervisors,).
         """
-        if not self.constraints.bind_place and len(self.topology.roots) == 1:
+        has_islands = len(self.topology.roots) > 1 and not self.is_move
+        if not self.constraints.bind_place and not has_islands:
             return np.ones(len(self.room), dtype=np.bool_)
         problem = self.as_planned(plan).problem()
         is_alone = self.is_move or plan.count == 1

@@ -105,4 +105,5 @@ def test_a_vm_that_nobody_follows_may_be_below_any_switch(constraints: Constrain
     plan = moving.decide()
     assert isinstance(plan, Plan)
     allowed = [host for host, is_in in zip("abcdef", moving.permitted(plan), strict=True) if is_in]
+    # Without constraints it is never refused.
     assert allowed == (list("abef") if constraints.bind_place else list("abcdef"))

@@ -40,7 +40,10 @@ def resolve(claims: RequestClaims) -> str | None:
     """
     group, request = claims.group, claims.group.inputs.request
     is_bound = request.hpc_specs.constraints.bind_place
-    if request.group_uuid is None or not (is_bound or request.policy in HARD_POLICIES):
+    has_islands = len(group.inputs.topology.roots) > 1
+    if request.group_uuid is None or not (
+        is_bound or has_islands or request.policy in HARD_POLICIES
+    ):
         return None
     look_up = partial(claims.turn.look_up, anew=True)
     conflict = unread = None  # the latter: why the last look is not complete
