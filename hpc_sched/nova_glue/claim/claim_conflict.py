@@ -145,8 +145,17 @@ def read_members(claims: RequestClaims) -> bool:
 
 
 def may_change(group: GroupPlacement, look: int) -> bool:
-    """Wait between two looks; False if others are not being placed, or no time is left."""
-    return has_others(group) and (not look or pause(look))
+    """Wait between two looks; False if others are not being placed, or no time is left.
+
+    Those of other groups, too, whose places are held and may be claimed by now.
+    """
+    is_changing = has_others(group) or bool(group.inputs.holds.destinations)
+    return is_changing and may_look(look)
+
+
+def may_look(look: int) -> bool:
+    """Wait between two looks; False after the last one, or if no time is left."""
+    return look < MAX_LOOKS and (not look or pause(look))
 
 
 def pause(look: int) -> bool:

@@ -18,7 +18,7 @@ from oslo_log import log as logging
 from hpc_sched import clock, conf, exceptions
 from hpc_sched.core import leaf_slots
 from hpc_sched.core.plan.result import Plan, Rejection
-from hpc_sched.nova_glue.claim import hold_followup
+from hpc_sched.nova_glue.claim import claim_conflict, hold_followup
 from hpc_sched.nova_glue.claim.doubt import Doubt, Rounds
 from hpc_sched.nova_glue.claim.holds import store
 from hpc_sched.nova_glue.claim.planned_hosts import hosts_of_places
@@ -57,19 +57,33 @@ def read() -> Holds:
 def hold(claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Rejection) -> Rounds:
     """Hold the places of an instance that moves and of its followers; return the answer that holds.
 
-    If others have written holds since they were read, these are read again and the group is
-    planned again: no two plans use one place.
+    What was placed since Nova has read its hosts had a hold until Placement showed it. So the hosts
+    of the plan are read in Placement after the holds; and if others have written holds since,
+    these are read again: no two plans use one place.
 
-    One call to Placement in the quiet case, none without others in the group.
+    Two calls to Placement for each host of the plan, and one; none without others in the group.
     """
     group = claims.group
+    fresh: set[int] = set()  # positions of HostStates that were read since the holds
+    looks = 0
     for _ in range(MAX_PLANS):
-        if not isinstance(answer, Plan) or not _is_needed(group, answer):
+        if isinstance(answer, Rejection):
+            placing = _hosts_of_placing(group)
+            if not placing or not claim_conflict.may_look(looks):
+                return answer
+            # What is held there may be claimed by now, and count twice.
+            answer = (yield Doubt(placing, members=True, holds=True)) or answer
+            looks += 1
+            continue
+        if not _is_needed(group, answer):
             return answer
-        found = _holds(group, answer)
-        own = group.inputs.membership.uuids
-        before = [uuid for uuid in group.inputs.holds.held if uuid in own]
-        written = store.write(group.inputs.holds, list(found.values()), before)
+        places = _places(group, answer)
+        stale = sorted(set(places.values()) - fresh)
+        if stale:
+            answer = (yield Doubt(stale)) or answer
+            fresh.update(stale)
+            continue
+        written = store.write(group.inputs.holds, _holds(group, places), _held_before(group))
         if written.answer is Answer.DONE:
             hold_followup.follow(claims, spec)
             return answer
@@ -77,8 +91,16 @@ def hold(claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Reject
             group_id = group.inputs.request.group_id
             LOG.warning("No places are held for group %s: %s", group_id, written.detail)
             return answer
+        fresh.clear()
         answer = (yield Doubt([], members=True, holds=True)) or answer
     return answer
+
+
+def _hosts_of_placing(group: GroupPlacement) -> list[int]:
+    """Return the HostStates on which other instances are being placed, as their holds say."""
+    own, inputs = group.inputs.request.instance_uuid, group.inputs
+    nodes = {node for uuid, node in inputs.holds.destinations.items() if uuid != own}
+    return [i for i, state in enumerate(inputs.states) if state.nodename in nodes]
 
 
 def _is_needed(group: GroupPlacement, answer: Plan) -> bool:
@@ -90,8 +112,8 @@ def _is_needed(group: GroupPlacement, answer: Plan) -> bool:
     return is_bound or (bool(found.moving) and answer.count > 1)
 
 
-def _holds(group: GroupPlacement, plan: Plan) -> Mapping[str, Hold]:
-    """Return the holds of a plan: one for the instance, and for each follower with a place."""
+def _places(group: GroupPlacement, plan: Plan) -> dict[str, int]:
+    """Return the HostStates of a plan for the instance, and for followers that move now."""
     inputs, positions = group.inputs, group.event.candidates
     request, found = group.request(positions), inputs.membership
     rows = hosts_of_places(inputs, request, positions, plan)
@@ -99,11 +121,25 @@ def _holds(group: GroupPlacement, plan: Plan) -> Mapping[str, Hold]:
     own = inputs.request.instance_uuid
     places = [rows[slot], *rows[:slot], *rows[slot + 1 :]]
     uuids = [own, *(uuid for uuid in found.queue if uuid in found.moving and uuid != own)]
+    return {uuid: i for uuid, i in zip(uuids, places, strict=False) if i >= 0}
+
+
+def _holds(group: GroupPlacement, places: Mapping[str, int]) -> list[Hold]:
+    request, states = group.inputs.request, group.inputs.states
     until = int(clock.current.unix_time()) + CONF.hpc_sched.follower_hold_time
-    return {
-        uuid: Hold(
-            uuid, inputs.states[i].nodename, inputs.request.demand, until, is_moving=uuid == own
+    return [
+        Hold(
+            uuid,
+            states[i].nodename,
+            request.demand,
+            until,
+            is_moving=uuid == request.instance_uuid,
         )
-        for uuid, i in zip(uuids, places, strict=False)
-        if i >= 0
-    }
+        for uuid, i in places.items()
+    ]
+
+
+def _held_before(group: GroupPlacement) -> list[str]:
+    """Return the group's instances with holds by earlier plans, but for those placed just now."""
+    held, own = group.inputs.holds.held, group.inputs.membership.uuids
+    return [uuid for uuid in sorted(own & held.keys()) if not held[uuid].is_moving]

@@ -79,7 +79,7 @@ def claim(claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Rejec
             is_last = isinstance(answer, Plan) or look + 1 == claim_conflict.MAX_LOOKS
             if is_last or not claim_conflict.may_change(group, look):
                 break
-            found = yield Doubt(members=True)
+            found = yield Doubt(members=True, holds=True)
             answer = found or answer
             # Members that break a constraint while they are placed may still move.
             if found is None or (isinstance(answer, Rejection) and not answer.conflict):

@@ -243,8 +243,11 @@ def _held_for_others(
     states: Sequence[host_manager.HostState],
     holds: Holds,
 ) -> Array:
-    """Return the VMs that each HostState takes fewer for the holds of other groups."""
-    own = {request.instance_uuid, *found.uuids}
+    """Return the VMs that each HostState takes fewer for what is held there.
+
+    That is for other groups, and for VMs of the group that are being placed, as members.
+    """
+    own = {request.instance_uuid, *(found.uuids - holds.destinations.keys())}
     return held_room.lost(states, request.demand, holds.taken_by_others(own))
 
 
