@@ -16,7 +16,7 @@ from nova.db.main import models as main_models
 
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.io import loaded_topology
-from tests.functional import placement_state
+from tests.functional import hold_rows, placement_state
 
 CONF = nova.conf.CONF
 
@@ -130,7 +130,11 @@ def read(cloud: NovaCloud) -> CloudState:
 
 
 def tidy(found: CloudState) -> None:
-    """Delete server groups and undo options that a test has set since a state was read."""
+    """Delete server groups and undo options that a test has set since a state was read.
+
+    Holds end by themselves, some minutes later.
+    """
+    hold_rows.remove()
     for name, value in found.options.items():
         section, _, option = name.partition(".")
         if _section(section)[option] != value:

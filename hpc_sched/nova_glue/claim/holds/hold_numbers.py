@@ -12,6 +12,7 @@ The consumer's uuid is the instance's with some bits inverted: an instance has a
 own. It has version 8 where Nova's have version 4, so it is the uuid of no instance.
 """
 
+import hashlib
 import re
 import uuid
 from collections.abc import Mapping
@@ -22,8 +23,11 @@ LARGEST = 2**31 - 1  # that Placement takes for one amount
 PREFIX = "CUSTOM_HPC_SCHED_"
 UNTIL, MOVING = f"{PREFIX}UNTIL", f"{PREFIX}MOVING"
 _NODE = f"{PREFIX}NODE_"
+# Of a class with a name that leaves no room for the prefix: a digest of the name is enough.
+_SHORTENED = f"{PREFIX}SHA256_"
+_LONGEST = 255  # letters in the name of a class
 _DIGIT = re.compile(rf"{_NODE}(\d+)\Z")
-_INVERTED = 0x68706373_6368_C564_8000_686F6C647321
+_INVERTED = 0x68706373_6368_C564_0000_686F6C647321
 
 # Of most names; each letter takes the room of 5.3 bits, else 8.
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-._"
@@ -37,7 +41,7 @@ def consumer_of(instance: str) -> str:
 
 def amounts_of(hold: Hold) -> dict[str, int]:
     """Return the amounts of a hold by resource class of hpc_sched."""
-    found = {f"{PREFIX}{name}": amount for name, amount in hold.amounts.items() if amount > 0}
+    found = {class_of(name): amount for name, amount in hold.amounts.items() if amount > 0}
     found |= {f"{_NODE}{i}": digit + 1 for i, digit in enumerate(_digits(hold.node))}
     found[UNTIL] = hold.until
     if hold.is_moving:
@@ -45,8 +49,26 @@ def amounts_of(hold: Hold) -> dict[str, int]:
     return found
 
 
-def hold_of(consumer: str, amounts: Mapping[str, int]) -> Hold | None:
-    """Return the hold of a consumer with some amounts; None if it is none."""
+def class_of(name: str) -> str:
+    """Return the class of hpc_sched for one of Nova's."""
+    if len(PREFIX) + len(name) <= _LONGEST:
+        return PREFIX + name
+    return _SHORTENED + hashlib.sha256(name.encode()).hexdigest().upper()
+
+
+def is_shortened(own_class: str) -> bool:
+    """True if only a list of all resource classes says of which class of Nova's this one is."""
+    return own_class.startswith(_SHORTENED)
+
+
+def hold_of(
+    consumer: str, amounts: Mapping[str, int], shortened: Mapping[str, str] | None = None
+) -> Hold | None:
+    """Return the hold of a consumer with some amounts; None if it is none.
+
+    :param shortened: Nova's class for each shortened one; what it lacks is no class of Nova's
+    """
+    shortened = shortened or {}
     digits = {int(found[1]): amounts[name] for name in amounts if (found := _DIGIT.match(name))}
     if UNTIL not in amounts or not digits or sorted(digits) != list(range(len(digits))):
         return None
@@ -55,9 +77,12 @@ def hold_of(consumer: str, amounts: Mapping[str, int]) -> Hold | None:
         return None
     is_said = (UNTIL, MOVING)
     held = {
-        name.removeprefix(PREFIX): amount
+        shortened.get(name, name.removeprefix(PREFIX)): amount
         for name, amount in amounts.items()
-        if name.startswith(PREFIX) and name not in is_said and not _DIGIT.match(name)
+        if name.startswith(PREFIX)
+        and name not in is_said
+        and not _DIGIT.match(name)
+        and (name in shortened or not is_shortened(name))
     }
     return Hold(consumer_of(consumer), node, held, amounts[UNTIL], is_moving=MOVING in amounts)
 

@@ -1,47 +1,52 @@
 """Reads and writes of all holds: a compare-and-swap of the whole set."""
 
-from collections.abc import Collection, Sequence
-
-from oslo_log import log as logging
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from hpc_sched import clock, exceptions, masking
 from hpc_sched.nova_glue.claim.holds import hold_provider
-from hpc_sched.nova_glue.claim.holds.hold_numbers import amounts_of, consumer_of, hold_of
+from hpc_sched.nova_glue.io.hold import Hold, Holds
+from hpc_sched.nova_glue.claim.holds.hold_numbers import (
+    amounts_of,
+    class_of,
+    consumer_of,
+    hold_of,
+    is_shortened,
+)
 from hpc_sched.nova_glue.claim.transaction import repair
 from hpc_sched.nova_glue.io import allocations, circuit_breaker, placement, request_deadline
 from hpc_sched.nova_glue.io.allocations import Answer, Consumer, Owner, Written
-from hpc_sched.nova_glue.io.hold import Hold, Holds
-
-LOG = logging.getLogger(__name__)
 
 # Neither is one of Keystone's: no tenant's quota counts what is held.
 OWNER = Owner("hpc_sched", "hpc_sched")
 # The same transaction again: while others make a consumer or change the provider at the same
 # moment, and while no answer to it comes.
 _ATTEMPTS = 8
-# Answers that another consumer's record is being made, after which it is taken for one that a dead
-# process of Placement has left. Of the turn alone: it belongs to no instance.
+# Of them answers that others make the record of a consumer, after which it is looked at.
 _PENDING = 5
+# Seconds after which such a record was left by a process of Placement that has died. What is still
+# made would remove it in the end, with what it holds by then.
+LEFT_AFTER = 60.0
+_IMPOSSIBLE = 2**31 - 1  # a generation
+_pending_since: dict[str, float] = {}  # consumers, to a monotonic time
 
 
 def read() -> Holds:
     """Return all holds at one moment. One call to Placement.
 
+    Two if a class is held that has a name of more than 238 letters.
+
     :raises exceptions.UnansweredError: if Placement does not answer within the request's deadline
     """
     try:
-        _, found = circuit_breaker.ask_one(
-            placement.PLACEMENT,
-            lambda: hold_provider.call(
-                "GET", f"/resource_providers/{hold_provider.UUID}/allocations"
-            ),
-            placement.MAX_READS,
+        consumers, shortened = circuit_breaker.ask_one(
+            placement.PLACEMENT, _read, placement.MAX_READS
         )
     except exceptions.UnansweredError:
         raise
     except Exception as error:
         raise exceptions.UnansweredError(masking.first_line(error)) from error
-    consumers = dict(found.get("allocations", {}))
     turn = consumers.pop(hold_provider.TURN, {}).get("consumer_generation")
     now = clock.current.unix_time()
     held: dict[str, Hold] = {}
@@ -49,11 +54,22 @@ def read() -> Holds:
     for uuid, one in consumers.items():
         instance = consumer_of(uuid)
         generations[instance] = one["consumer_generation"]
-        hold = hold_of(uuid, one["resources"])
+        hold = hold_of(uuid, one["resources"], shortened)
         # What cannot be read is removed as what has ended.
         if hold is not None and hold.until > now:
             held[instance] = hold
     return Holds(turn, held, generations)
+
+
+def _read() -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Return all consumers of the provider, and Nova's class for each class with another name."""
+    path = f"/resource_providers/{hold_provider.UUID}/allocations"
+    consumers = dict(hold_provider.call("GET", path)[1].get("allocations", {}))
+    names = {name for one in consumers.values() for name in one["resources"]}
+    if not any(map(is_shortened, names)):
+        return consumers, {}
+    _, found = hold_provider.call("GET", "/resource_classes")
+    return consumers, {class_of(one["name"]): one["name"] for one in found["resource_classes"]}
 
 
 def write(holds: Holds, replace: Sequence[Hold], remove: Collection[str]) -> Written:
@@ -63,27 +79,66 @@ def write(holds: Holds, replace: Sequence[Hold], remove: Collection[str]) -> Wri
         if isinstance(begun, Written):
             return begun
         holds = begun
-    consumers = _consumers(holds, replace, remove)
-    is_prepared = is_unclear = False
-    written = Written(Answer.FAILED)
+    written, is_unclear = _send(_consumers(holds, replace, remove), _classes(replace))
+    if written.answer is Answer.CONSUMER_CHANGED and is_unclear:
+        return _found(holds, replace, remove, written)
+    if written.answer is not Answer.DONE and is_unclear:
+        return Written(Answer.UNKNOWN, written.detail)
+    if written.answer in (Answer.CONFLICT, Answer.CONSUMER_PENDING):
+        return Written(Answer.CONSUMER_CHANGED, written.detail)
+    return written
+
+
+def _send(consumers: Sequence[Consumer], classes: Collection[str]) -> tuple[Written, bool]:
+    """Send a transaction until it is made or refused.
+
+    :returns: the last answer, and whether there was none to an earlier copy
+    """
+    written, is_prepared, is_unclear, pending = Written(Answer.FAILED), False, False, 0
     for attempt in range(_ATTEMPTS):
         if attempt and not _pause(attempt):
             break
         written = allocations.write(OWNER, consumers)
-        answer = written.answer
-        if answer is Answer.NO_ROOM:
-            # A resource class or an inventory of it is missing.
-            problem = None if is_prepared else hold_provider.prepare(_classes(replace))
-            if is_prepared or problem is not None:
-                return Written(Answer.FAILED, problem or written.detail)
-            is_prepared = True
-        elif answer is Answer.CONSUMER_CHANGED and is_unclear:
-            return _found(holds, replace, remove, written)
-        elif answer in (Answer.DONE, Answer.CONSUMER_CHANGED, Answer.FAILED):
-            is_known = answer is Answer.DONE or not is_unclear
-            return written if is_known else Written(Answer.UNKNOWN, written.detail)
-        is_unclear = is_unclear or answer is Answer.UNKNOWN
-    return Written(Answer.UNKNOWN if is_unclear else Answer.CONSUMER_CHANGED, written.detail)
+        match written.answer:
+            case Answer.DONE | Answer.CONSUMER_CHANGED | Answer.FAILED:
+                break
+            case Answer.NO_ROOM:
+                # A resource class or an inventory of it is missing.
+                problem = written.detail if is_prepared else hold_provider.prepare(classes)
+                if problem is not None:
+                    return Written(Answer.FAILED, problem), is_unclear
+                is_prepared = True
+            case Answer.CONSUMER_PENDING:
+                pending += 1
+                if pending == _PENDING:
+                    consumers = _with_records_of(consumers)
+            case Answer.UNKNOWN:
+                is_unclear = True
+    return written, is_unclear
+
+
+def _with_records_of(consumers: Sequence[Consumer]) -> list[Consumer]:
+    """Return consumers with the generation of the empty records that a dead process has left.
+
+    One call for each new consumer.
+    """
+    return [
+        dataclasses.replace(one, generation=0)
+        if one.generation is None and _is_left(one.uuid)
+        else one
+        for one in consumers
+    ]
+
+
+def _is_left(consumer: str) -> bool:
+    """True if the record of a consumer is empty, and has been for so long that it stays so."""
+    # No consumer can have the generation that this names: nothing is written, no record is made.
+    probe = Consumer(consumer, {}, _IMPOSSIBLE)
+    if allocations.write(OWNER, [probe]).answer is not Answer.CONSUMER_PENDING:
+        _pending_since.pop(consumer, None)
+        return False
+    now = clock.current.monotonic()
+    return now - _pending_since.setdefault(consumer, now) >= LEFT_AFTER
 
 
 def _consumers(holds: Holds, replace: Sequence[Hold], remove: Collection[str]) -> list[Consumer]:
@@ -133,12 +188,12 @@ def _begin(replace: Sequence[Hold]) -> Holds | Written:
     problem = hold_provider.prepare({hold_provider.TURN_CLASS, *_classes(replace)})
     if problem is not None:
         return Written(Answer.FAILED, problem)
+    turns = [Consumer(hold_provider.TURN, hold_provider.TURN_ALLOCATIONS, None)]
     written = Written(Answer.FAILED)
     for attempt in range(_ATTEMPTS):
         if attempt and not _pause(attempt):
             break
-        generation = 0 if attempt >= _PENDING else None
-        turn = Consumer(hold_provider.TURN, hold_provider.TURN_ALLOCATIONS, generation)
+        [turn] = turns if attempt < _PENDING else _with_records_of(turns)
         written = allocations.write(OWNER, [turn])
         if written.answer is Answer.FAILED:
             return written

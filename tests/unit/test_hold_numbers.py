@@ -1,0 +1,66 @@
+"""A hold as amounts of resource classes, and back."""
+
+import re
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpc_sched.demo import nova_cloud  # noqa: F401 - first of all Nova: it chooses threads
+from hpc_sched.nova_glue.io.hold import Hold
+from hpc_sched.nova_glue.claim.holds.hold_numbers import (
+    LARGEST,
+    amounts_of,
+    class_of,
+    consumer_of,
+    hold_of,
+)
+
+INSTANCE = "9f3c1a52-0e9b-4b1c-9d3e-5a8f6d2c7b10"
+CLASS = st.from_regex(r"CUSTOM_[A-Z0-9_]{1,50}", fullmatch=True)
+LONG = st.integers(225, 248).map(lambda length: f"CUSTOM_{'X' * length}")
+
+
+@given(
+    instance=st.uuids(version=4),
+    node=st.text(min_size=1, max_size=255).filter(lambda name: name.isprintable()),
+    amounts=st.dictionaries(st.just("VCPU") | CLASS | LONG, st.integers(1, LARGEST), max_size=4),
+    until=st.integers(1, LARGEST),
+    is_moving=st.booleans(),
+)
+def test_a_hold_is_read_as_it_was_written(instance, node, amounts, until, is_moving):
+    hold = Hold(str(instance), node, amounts, until, is_moving=is_moving)
+    written = amounts_of(hold)
+    assert all(1 <= amount <= LARGEST for amount in written.values())
+    assert all(re.fullmatch(r"CUSTOM_[A-Z0-9_]{1,248}", name) for name in written)
+    names = {class_of(name): name for name in amounts}
+    assert hold_of(consumer_of(hold.instance), written, names) == hold
+
+
+@pytest.mark.parametrize(
+    ("node", "digits"),
+    [("n1", 1), ("cn0123", 2), ("cn001.hpc.example.org", 4), (INSTANCE, 7), ("a" * 255, 44)],
+)
+def test_a_nodename_takes_few_amounts(node, digits):
+    assert len(amounts_of(Hold(INSTANCE, node, {}, 1))) == 1 + digits
+
+
+@given(first=st.text(min_size=1, max_size=9), second=st.text(min_size=1, max_size=9))
+def test_two_nodenames_are_never_the_same_number(first, second):
+    written = [amounts_of(Hold(INSTANCE, name, {}, 1)) for name in (first, second)]
+    assert (written[0] == written[1]) is (first == second)
+
+
+def test_what_is_no_hold_is_none():
+    assert hold_of(INSTANCE, {}) is None
+    assert hold_of(INSTANCE, {"CUSTOM_HPC_SCHED_UNTIL": 5, "VCPU": 1}) is None
+    assert hold_of(INSTANCE, {"CUSTOM_HPC_SCHED_NODE_0": 5}) is None
+    until_and_half = {"CUSTOM_HPC_SCHED_UNTIL": 5, "CUSTOM_HPC_SCHED_NODE_1": 5}
+    assert hold_of(INSTANCE, until_and_half) is None
+
+
+def test_the_consumer_of_a_hold_is_no_instance_and_names_one():
+    consumer = consumer_of(INSTANCE)
+    assert uuid.UUID(consumer).version == 8
+    assert consumer_of(consumer) == INSTANCE
