@@ -14,7 +14,14 @@ from oslo_utils.fixture import uuidsentinel
 from placement.handlers import allocation as allocation_handler
 
 from hpc_sched import clock, exceptions
-from hpc_sched.nova_glue.claim.holds import hold_ends, hold_provider, store
+from hpc_sched.nova_glue.claim.holds import (
+    hold_ends,
+    hold_provider,
+    hold_records,
+    hold_transaction,
+    hold_turn,
+    store,
+)
 from hpc_sched.nova_glue.io.hold import Hold, Holds
 from hpc_sched.nova_glue.claim.holds.hold_numbers import consumer_of
 from hpc_sched.nova_glue.io.allocations import Answer
@@ -209,7 +216,6 @@ PATHS = {
     "as the provider is made": "POST /resource_providers",
     "as the last class is made": "PUT /resource_classes/CUSTOM_HPC_SCHED_VCPU",
     "as the inventories are made": "PUT /resource_providers",
-    "as the turn is made": "POST /allocations",
 }
 
 
@@ -232,20 +238,35 @@ def test_of_two_that_hold_the_first_places_of_a_cloud_one_does(cloud, monkeypatc
     assert store.write(store.read(), [hold(B)]).answer is Answer.DONE
 
 
-def test_of_two_that_make_the_turn_within_placement_one_holds(cloud, monkeypatch):
-    """Placement answers 204 to both that make one consumer."""
+def test_the_turn_is_made_by_the_one_that_has_added_its_class_whatever_the_other_finds(
+    calls, monkeypatch
+):
     other = before_step(
         monkeypatch,
         allocation_handler,
         "create_allocation_list",
         lambda: store.write(Holds(), [hold(A)]),
     )
-    written = store.write(Holds(), [hold(B)])
-    holds = store.read()
-    assert (written.answer is Answer.DONE) is (B in holds.held)
-    assert (other[0].answer is Answer.DONE) is (A in holds.held)
-    assert len(holds.held) <= 1
-    assert store.write(holds, [hold(C)]).answer is Answer.DONE
+    assert store.write(Holds(), [hold(B)]).answer is Answer.DONE
+    assert other[0].answer is Answer.FAILED
+    assert store.read().held == {B: hold(B)}
+    assert len(calls.bodies) == 2  # the turn, and the hold
+
+
+def test_another_one_makes_the_turn_where_its_maker_has_died(cloud, monkeypatch):
+    hold_provider.prepare([hold_provider.TURN_CLASS])
+    monkeypatch.setattr(hold_turn, "_missing", hold_turn.MissingTurn())
+    assert store.write(Holds(), [hold(A)]).answer is Answer.FAILED
+    monkeypatch.setattr(hold_records, "LEFT_AFTER", 0)
+    assert store.write(Holds(), [hold(A)]).answer is Answer.DONE
+
+
+def test_of_two_that_find_that_the_maker_of_the_turn_has_died_one_makes_it(cloud, monkeypatch):
+    hold_provider.prepare([hold_provider.TURN_CLASS])
+    monkeypatch.setattr(hold_records, "LEFT_AFTER", 0)
+    prepared = hold_provider.prepare([hold_provider.TURN_CLASS])
+    found = [hold_turn.MissingTurn().is_mine(prepared) for _ in range(2)]
+    assert found == [True, False]
 
 
 @pytest.mark.parametrize("fate", ["lost", "made"])
@@ -275,9 +296,7 @@ def test_a_write_without_any_answer_is_fenced_by_the_next_one(calls):
 def test_a_lost_answer_is_not_taken_for_that_of_another_one(calls, monkeypatch):
     holds = write(hold(A))
     calls.fates = ["lost"]
-    before_step(
-        monkeypatch, store.hold_transaction, "_pause", lambda: store.write(holds, [hold(C)])
-    )
+    before_step(monkeypatch, hold_transaction, "_pause", lambda: store.write(holds, [hold(C)]))
     assert store.write(holds, [hold(B)]).answer is Answer.CONSUMER_CHANGED
     assert store.read().held == {A: hold(A), C: hold(C)}
 
@@ -304,7 +323,7 @@ def test_an_end_is_not_the_end_of_a_hold_that_was_renewed_meanwhile(cloud, now, 
     now[0] += 11
     before_step(
         monkeypatch,
-        store.hold_transaction.allocations,
+        hold_transaction.allocations,
         "write",
         lambda: store.write(holds, [hold(A, "n2")]),
     )
@@ -335,7 +354,7 @@ def test_a_release_is_made_whatever_others_write_at_the_same_moment(cloud, monke
     for number in range(3):
         before_step(
             monkeypatch,
-            store.hold_transaction.allocations,
+            hold_transaction.allocations,
             "write",
             lambda number=number: store.write(store.read(), [hold(C, f"n{number}")]),
         )
@@ -392,7 +411,7 @@ def test_a_record_that_a_dead_placement_has_left_keeps_nothing_from_being_held(
     assert consumer in hold_rows.records()
     assert store.write(store.read(), [hold(A)]).answer is not Answer.DONE
     # It may still be made, but not for ever.
-    monkeypatch.setattr(store.hold_transaction, "LEFT_AFTER", 0)
+    monkeypatch.setattr(hold_records, "LEFT_AFTER", 0)
     assert store.write(store.read(), [hold(A)]).answer is Answer.DONE
     assert A in store.read().held
 

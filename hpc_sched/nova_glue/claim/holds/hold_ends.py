@@ -7,9 +7,9 @@ nothing is written any more.
 from oslo_log import log as logging
 
 from hpc_sched import clock, exceptions
-from hpc_sched.nova_glue.claim.holds import hold_transaction
-from hpc_sched.nova_glue.io.allocations import Answer
+from hpc_sched.nova_glue.claim.holds import hold_read, hold_transaction
 from hpc_sched.nova_glue.io.hold import Holds
+from hpc_sched.nova_glue.io.allocations import Answer
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 
 LOG = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ def expire() -> int:
 
     :raises exceptions.UnansweredError: if Placement does not answer
     """
-    return _expire(hold_transaction.read())
+    return _expire(hold_read.read())
 
 
 def look() -> None:
@@ -51,7 +51,7 @@ def look() -> None:
     if clock.current.monotonic() < _look_at:
         return
     try:
-        holds = hold_transaction.read()
+        holds = hold_read.read()
         _is_held = bool(holds.generations)
         _expire(holds)
     except exceptions.UnansweredError as error:

@@ -5,10 +5,12 @@ so at the same moment: what is there already is right.
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from nova import context as nova_context
 from nova.scheduler.client import report
+from oslo_log import log as logging
 
 from hpc_sched import exceptions, masking
 from hpc_sched.core.logged.decision_summary import CLAIMS
@@ -16,9 +18,12 @@ from hpc_sched.nova_glue.claim.holds.hold_numbers import LARGEST, PREFIX
 from hpc_sched.nova_glue.claim.transaction import repair
 from hpc_sched.nova_glue.io import request_deadline
 
+LOG = logging.getLogger(__name__)
+
 # The same for all schedulers of a cloud.
 UUID = "68706373-6368-8564-8000-000000000001"
 NAME = "hpc_sched holds"
+_INVENTORIES = f"/resource_providers/{UUID}/inventories"
 # Of the consumer that is in every transaction: Placement looks at consumers in the order of their
 # uuids, with those first that are removed. So it makes no record of a hold, which others could
 # find, for a transaction that it refuses because the turn has changed.
@@ -34,44 +39,66 @@ _INVENTORY = {"total": LARGEST, "max_unit": LARGEST, "allocation_ratio": 1000.0}
 _ATTEMPTS = 10
 
 
-def prepare(classes: Collection[str]) -> str | None:
-    """Make the provider with an inventory of each resource class; return why it is not, or None.
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the provider has, or why that is not as it should be."""
 
-    Two calls if all is there but one class; one more for each further class, and for the provider.
+    problem: str | None = None
+    inventories: Mapping[str, Any] = field(default_factory=dict)  # by resource class
+    generation: int = 0  # of the provider
+    has_added_turn: bool = False  # whether the inventory of the turn's class was added here
+
+
+def prepare(classes: Collection[str]) -> Prepared:
+    """Make the provider with an inventory of each resource class; never raises.
+
+    One call if all is there; else two, one more for each class, and two for the provider.
     """
     try:
         with request_deadline.charged(CLAIMS):
             return _prepare(classes)
     except Exception as error:
-        return masking.first_line(error)
+        return Prepared(masking.first_line(error))
 
 
-def _prepare(classes: Collection[str]) -> str | None:
+def _prepare(classes: Collection[str]) -> Prepared:
     made: set[str] = set()
     for attempt in range(_ATTEMPTS):
         if attempt:
             repair.pause(attempt)
-        status, found = call("GET", f"/resource_providers/{UUID}/inventories")
+        status, found = call("GET", _INVENTORIES)
         if status == 404:
             # 409: another scheduler has made it meanwhile, or another provider has the name.
             call("POST", "/resource_providers", {"uuid": UUID, "name": NAME}, (200, 201, 409))
             continue
-        missing = sorted(set(classes) - found["inventories"].keys())
+        there, generation = found["inventories"], found["resource_provider_generation"]
+        missing = sorted(set(classes) - there.keys())
         if not missing:
-            return None
+            return Prepared(None, there, generation)
         for name in missing:
             if name not in made:
                 call("PUT", f"/resource_classes/{name}", None, (201, 204))
                 made.add(name)
-        inventories = {**found["inventories"], **dict.fromkeys(missing, _INVENTORY)}
-        body = {
-            "inventories": inventories,
-            "resource_provider_generation": found["resource_provider_generation"],
-        }
-        status, _ = call("PUT", f"/resource_providers/{UUID}/inventories", body, (200, 409))
-        if status == 200:
-            return None
-    return f"provider {NAME!r} cannot be prepared: others change it all the time"
+        wanted = {**there, **dict.fromkeys(missing, _INVENTORY)}
+        if _replace(wanted, generation):
+            return Prepared(None, wanted, generation + 1, has_added_turn=TURN_CLASS in missing)
+    return Prepared(f"provider {NAME!r} cannot be prepared: others change it all the time")
+
+
+def touch(prepared: Prepared) -> bool:
+    """Raise the provider's generation; False if others have changed it, or it is not known."""
+    try:
+        with request_deadline.charged(CLAIMS):
+            return _replace(prepared.inventories, prepared.generation)
+    except Exception as error:
+        LOG.debug("Provider %r is not changed: %s", NAME, masking.first_line(error))
+        return False
+
+
+def _replace(inventories: Mapping[str, Any], generation: int) -> bool:
+    """Replace the inventories; False if the provider has another generation."""
+    body = {"inventories": inventories, "resource_provider_generation": generation}
+    return call("PUT", _INVENTORIES, body, (200, 409))[0] == 200
 
 
 def call(

@@ -9,10 +9,10 @@ write *fences* it. One that is left so, and made later, ends by itself.
 from collections.abc import Collection, Iterable, Sequence
 
 from hpc_sched import exceptions
-from hpc_sched.nova_glue.claim.holds import hold_ends, hold_transaction
+from hpc_sched.nova_glue.claim.holds import hold_ends, hold_read, hold_transaction
+from hpc_sched.nova_glue.io.hold import Hold, Holds
 from hpc_sched.nova_glue.claim.transaction import repair
 from hpc_sched.nova_glue.io.allocations import Answer, Written
-from hpc_sched.nova_glue.io.hold import Hold, Holds
 
 # A release again, when others have written at the same moment.
 _ATTEMPTS = 6
@@ -23,7 +23,7 @@ def read() -> Holds:
 
     :raises exceptions.UnansweredError: if Placement does not answer within the request's deadline
     """
-    holds = hold_transaction.read()
+    holds = hold_read.read()
     hold_ends.note(holds)
     return holds
 

@@ -1,0 +1,55 @@
+"""The read of all holds, at one moment."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hpc_sched import clock, exceptions, masking
+from hpc_sched.nova_glue.claim.holds import hold_provider
+from hpc_sched.nova_glue.io.hold import Hold, Holds
+from hpc_sched.nova_glue.claim.holds.hold_numbers import (
+    class_of,
+    consumer_of,
+    hold_of,
+    is_shortened,
+)
+from hpc_sched.nova_glue.io import circuit_breaker, placement
+
+
+def read() -> Holds:
+    """Return all holds at one moment. One call to Placement.
+
+    Two if a class is held that has a name of more than 238 letters.
+
+    :raises exceptions.UnansweredError: if Placement does not answer within the request's deadline
+    """
+    try:
+        consumers, shortened = circuit_breaker.ask_one(
+            placement.PLACEMENT, _read, placement.MAX_READS
+        )
+    except exceptions.UnansweredError:
+        raise
+    except Exception as error:
+        raise exceptions.UnansweredError(masking.first_line(error)) from error
+    turn = consumers.pop(hold_provider.TURN, {}).get("consumer_generation")
+    now = clock.current.unix_time()
+    held: dict[str, Hold] = {}
+    generations: dict[str, int] = {}
+    for uuid, one in consumers.items():
+        instance = consumer_of(uuid)
+        generations[instance] = one["consumer_generation"]
+        hold = hold_of(uuid, one["resources"], shortened)
+        # What cannot be read is removed as what has ended.
+        if hold is not None and hold.until > now:
+            held[instance] = hold
+    return Holds(turn, held, generations)
+
+
+def _read() -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Return all consumers of the provider, and Nova's class for each class with another name."""
+    path = f"/resource_providers/{hold_provider.UUID}/allocations"
+    consumers = dict(hold_provider.call("GET", path)[1].get("allocations", {}))
+    names = {name for one in consumers.values() for name in one["resources"]}
+    if not any(map(is_shortened, names)):
+        return consumers, {}
+    _, found = hold_provider.call("GET", "/resource_classes")
+    return consumers, {class_of(one["name"]): one["name"] for one in found["resource_classes"]}
