@@ -37,3 +37,9 @@ def records() -> set[str]:
     """Return the uuids of all consumers of which there are records."""
     with db_api.get_placement_engine().connect() as connection:
         return set(connection.execute(sa.select(models.Consumer.uuid)).scalars())
+
+
+def count() -> tuple[int, int]:
+    """Return how many consumers but the turn have rows, and of how many there are records."""
+    of_turn = {hold_provider.TURN}
+    return len(rows().keys() - of_turn), len(records() - of_turn)

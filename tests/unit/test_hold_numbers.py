@@ -1,7 +1,6 @@
 """A hold as amounts of resource classes, and back."""
 
 import re
-import uuid
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,6 @@ from hpc_sched.nova_glue.claim.holds.hold_numbers import (
     LARGEST,
     amounts_of,
     class_of,
-    consumer_of,
     hold_of,
 )
 
@@ -35,7 +33,7 @@ def test_a_hold_is_read_as_it_was_written(instance, node, amounts, until, is_mov
     assert all(1 <= amount <= LARGEST for amount in written.values())
     assert all(re.fullmatch(r"CUSTOM_[A-Z0-9_]{1,248}", name) for name in written)
     names = {class_of(name): name for name in amounts}
-    assert hold_of(consumer_of(hold.instance), written, names) == hold
+    assert hold_of(written, names) == hold
 
 
 @pytest.mark.parametrize(
@@ -43,7 +41,7 @@ def test_a_hold_is_read_as_it_was_written(instance, node, amounts, until, is_mov
     [("n1", 1), ("cn0123", 2), ("cn001.hpc.example.org", 4), (INSTANCE, 7), ("a" * 255, 44)],
 )
 def test_a_nodename_takes_few_amounts(node, digits):
-    assert len(amounts_of(Hold(INSTANCE, node, {}, 1))) == 1 + digits
+    assert len(amounts_of(Hold(INSTANCE, node, {}, 1))) == 1 + 5 + digits
 
 
 @given(first=st.text(min_size=1, max_size=9), second=st.text(min_size=1, max_size=9))
@@ -52,15 +50,16 @@ def test_two_nodenames_are_never_the_same_number(first, second):
     assert (written[0] == written[1]) is (first == second)
 
 
+@pytest.mark.parametrize("missing", ["UNTIL", "NODE_0", "INSTANCE_0"])
+def test_what_lacks_a_part_is_no_hold(missing):
+    hold = Hold("00000000-0000-4000-8000-000000000001", "n", {"VCPU": 1}, 5)
+    amounts = amounts_of(hold)
+    assert hold_of(amounts) == hold
+    del amounts[f"CUSTOM_HPC_SCHED_{missing}"]
+    assert hold_of(amounts) is None
+
+
 def test_what_is_no_hold_is_none():
-    assert hold_of(INSTANCE, {}) is None
-    assert hold_of(INSTANCE, {"CUSTOM_HPC_SCHED_UNTIL": 5, "VCPU": 1}) is None
-    assert hold_of(INSTANCE, {"CUSTOM_HPC_SCHED_NODE_0": 5}) is None
-    until_and_half = {"CUSTOM_HPC_SCHED_UNTIL": 5, "CUSTOM_HPC_SCHED_NODE_1": 5}
-    assert hold_of(INSTANCE, until_and_half) is None
-
-
-def test_the_consumer_of_a_hold_is_no_instance_and_names_one():
-    consumer = consumer_of(INSTANCE)
-    assert uuid.UUID(consumer).version == 8
-    assert consumer_of(consumer) == INSTANCE
+    assert hold_of({}) is None
+    assert hold_of({"CUSTOM_HPC_SCHED_UNTIL": 5, "VCPU": 1}) is None
+    assert hold_of({"CUSTOM_HPC_SCHED_NODE_0": 5, "CUSTOM_HPC_SCHED_INSTANCE_0": 7}) is None

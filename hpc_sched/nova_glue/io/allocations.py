@@ -27,9 +27,6 @@ _VERSION = "1.36"
 _CONCURRENT = "placement.concurrent_update"
 # Placement has the same code for this conflict as for one of providers.
 _EXPECTED = re.compile(r"consumer generation conflict - expected (\S+)")
-# What a transaction is answered, with 404, for a new consumer of which another one has made the
-# record at the same moment, and has removed it again as it failed.
-_GONE = "No such consumer"
 
 _BEFORE_SENDING = (
     ksa_exceptions.DiscoveryFailure,
@@ -165,8 +162,6 @@ def _outcome(response: Any) -> Written:
         code, detail = "", ""
     # Placement begins with a general sentence on a line of its own.
     detail = " ".join(f"HTTP {status}: {detail or response.text}".split())[:500]
-    if status == 404 and _GONE in detail:
-        return Written(Answer.CONFLICT, detail)
     if status == 400 or (status == 409 and code != _CONCURRENT):
         return Written(Answer.NO_ROOM, detail)
     if status == 409:

@@ -1,6 +1,6 @@
 """Holds: places on hosts that are kept free for some instances for a while."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -16,14 +16,23 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldConsumer:
+    """A consumer in Placement."""
+
+    uuid: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
 class Holds:
     """All holds at one moment."""
 
     # The generation of the turn's consumer; None before the first hold of the cloud.
     turn: int | None = None
     held: Mapping[str, Hold] = field(default_factory=dict)  # by instance; none has ended
-    # By instance, with those whose holds have ended.
-    generations: Mapping[str, int] = field(default_factory=dict)
+    consumers: Mapping[str, HoldConsumer] = field(default_factory=dict)  # likewise
+    # Consumers of what has ended, which the next write removes.
+    ended: Sequence[HoldConsumer] = ()
 
     @property
     def taken(self) -> dict[str, dict[str, int]]:
@@ -42,11 +51,6 @@ class Holds:
     def of(self, instances: Iterable[str]) -> list[Hold]:
         """Return the holds of some instances, in their order."""
         return [self.held[uuid] for uuid in instances if uuid in self.held]
-
-    @property
-    def ended(self) -> list[str]:
-        """The instances whose holds have ended and are not removed yet, in order."""
-        return sorted(self.generations.keys() - self.held.keys())
 
 
 # What is known where holds are off, or cannot be read.

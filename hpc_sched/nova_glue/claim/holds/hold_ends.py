@@ -11,6 +11,7 @@ from hpc_sched.nova_glue.claim.holds import hold_read, hold_transaction
 from hpc_sched.nova_glue.io.hold import Holds
 from hpc_sched.nova_glue.io.allocations import Answer
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
+from hpc_sched.topology import plurals
 
 LOG = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ _look_at = 0.0  # no look before that; monotonic time
 
 def note(holds: Holds) -> None:
     """Look for ends of holds from now on, if there are any."""
-    if holds.generations:
+    if holds.held or holds.ended:
         start()
 
 
@@ -52,22 +53,22 @@ def look() -> None:
         return
     try:
         holds = hold_read.read()
-        _is_held = bool(holds.generations)
+        _is_held = bool(holds.held or holds.ended)
         _expire(holds)
     except exceptions.UnansweredError as error:
         LOG.debug("Holds that have ended are not removed: %s", error)
 
 
 def _expire(holds: Holds) -> int:
-    ended = holds.ended
-    if not ended:
+    if not holds.ended:
         return 0
     written = hold_transaction.write(holds, (), ())
     if written.answer is not Answer.DONE:
         LOG.debug("Holds that have ended are not removed: %s", written.detail)
         return 0
-    LOG.info("Removed the held places of instances %s, whose time is over", ", ".join(ended))
-    return len(ended)
+    what = plurals.text(len(holds.ended), "held place")
+    LOG.info("Removed %s whose time is over", what)
+    return len(holds.ended)
 
 
 def _interval() -> float:

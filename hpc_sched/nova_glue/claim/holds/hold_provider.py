@@ -17,6 +17,7 @@ from hpc_sched.core.logged.decision_summary import CLAIMS
 from hpc_sched.nova_glue.claim.holds.hold_numbers import LARGEST, PREFIX
 from hpc_sched.nova_glue.claim.transaction import repair
 from hpc_sched.nova_glue.io import request_deadline
+from hpc_sched.nova_glue.io.allocations import Owner
 
 LOG = logging.getLogger(__name__)
 
@@ -24,10 +25,12 @@ LOG = logging.getLogger(__name__)
 UUID = "68706373-6368-8564-8000-000000000001"
 NAME = "hpc_sched holds"
 _INVENTORIES = f"/resource_providers/{UUID}/inventories"
-# Of the consumer that is in every transaction: Placement looks at consumers in the order of their
-# uuids, with those first that are removed. So it makes no record of a hold, which others could
-# find, for a transaction that it refuses because the turn has changed.
+# Of the consumer that is in every transaction: consumers are looked at in the order of their uuids,
+# with those first that are removed. So Placement makes no record of a hold for a transaction that
+# it refuses at once because the turn has changed.
 TURN = "00000000-6368-8564-8000-000000000002"
+# Neither is one of Keystone's: no tenant's quota counts what is held.
+OWNER = Owner("hpc_sched", "hpc_sched")
 TURN_CLASS = f"{PREFIX}TURN"
 TURN_ALLOCATIONS = {UUID: {"resources": {TURN_CLASS: 1}}}
 

@@ -5,10 +5,9 @@ from typing import Any
 
 from hpc_sched import clock, exceptions, masking
 from hpc_sched.nova_glue.claim.holds import hold_provider
-from hpc_sched.nova_glue.io.hold import Hold, Holds
+from hpc_sched.nova_glue.io.hold import Hold, HoldConsumer, Holds
 from hpc_sched.nova_glue.claim.holds.hold_numbers import (
     class_of,
-    consumer_of,
     hold_of,
     is_shortened,
 )
@@ -33,15 +32,17 @@ def read() -> Holds:
     turn = consumers.pop(hold_provider.TURN, {}).get("consumer_generation")
     now = clock.current.unix_time()
     held: dict[str, Hold] = {}
-    generations: dict[str, int] = {}
-    for uuid, one in consumers.items():
-        instance = consumer_of(uuid)
-        generations[instance] = one["consumer_generation"]
-        hold = hold_of(uuid, one["resources"], shortened)
+    of: dict[str, HoldConsumer] = {}
+    ended: list[HoldConsumer] = []
+    for uuid, found in sorted(consumers.items()):
+        consumer = HoldConsumer(uuid, found["consumer_generation"])
+        hold = hold_of(found["resources"], shortened)
         # What cannot be read is removed as what has ended.
-        if hold is not None and hold.until > now:
-            held[instance] = hold
-    return Holds(turn, held, generations)
+        if hold is None or hold.until <= now or hold.instance in held:
+            ended.append(consumer)
+        else:
+            held[hold.instance], of[hold.instance] = hold, consumer
+    return Holds(turn, held, of, ended)
 
 
 def _read() -> tuple[dict[str, Any], Mapping[str, str]]:

@@ -1,20 +1,19 @@
 """Writes of holds: a compare-and-swap of the whole set."""
 
 from collections.abc import Collection, Sequence
+from uuid import uuid4
 
 from hpc_sched import exceptions
-from hpc_sched.nova_glue.claim.holds import hold_provider, hold_read, hold_records, hold_turn
+from hpc_sched.nova_glue.claim.holds import hold_provider, hold_read, hold_turn
 from hpc_sched.nova_glue.io.hold import Hold, Holds
-from hpc_sched.nova_glue.claim.holds.hold_numbers import amounts_of, consumer_of
+from hpc_sched.nova_glue.claim.holds.hold_numbers import amounts_of
 from hpc_sched.nova_glue.claim.transaction import repair
 from hpc_sched.nova_glue.io import allocations, request_deadline
 from hpc_sched.nova_glue.io.allocations import Answer, Consumer, Written
 
-# The same transaction again: while others make a consumer or change the provider at the same
-# moment, and while no answer to it comes.
+# The same transaction again: while others change the provider at the same moment, and while no
+# answer to it comes.
 _ATTEMPTS = 8
-# Of them answers that others make the record of a consumer, after which it is looked at.
-_PENDING = 5
 
 
 def write(holds: Holds, replace: Sequence[Hold], remove: Collection[str]) -> Written:
@@ -39,11 +38,11 @@ def _send(consumers: Sequence[Consumer], classes: Collection[str]) -> tuple[Writ
 
     :returns: the last answer, and whether there was none to an earlier copy
     """
-    written, is_prepared, is_unclear, pending = Written(Answer.FAILED), False, False, 0
+    written, is_prepared, is_unclear = Written(Answer.FAILED), False, False
     for attempt in range(_ATTEMPTS):
         if attempt and not _pause(attempt):
             break
-        written = allocations.write(hold_records.OWNER, consumers)
+        written = allocations.write(hold_provider.OWNER, consumers)
         match written.answer:
             case Answer.DONE | Answer.CONSUMER_CHANGED | Answer.FAILED:
                 break
@@ -54,10 +53,6 @@ def _send(consumers: Sequence[Consumer], classes: Collection[str]) -> tuple[Writ
                     detail = prepared.problem or written.detail
                     return Written(Answer.FAILED, detail), is_unclear
                 is_prepared = True
-            case Answer.CONSUMER_PENDING:
-                pending += 1
-                if pending == _PENDING:
-                    consumers = hold_records.with_left_records(consumers)
             case Answer.UNKNOWN:
                 is_unclear = True
     return written, is_unclear
@@ -65,21 +60,15 @@ def _send(consumers: Sequence[Consumer], classes: Collection[str]) -> tuple[Writ
 
 def _consumers(holds: Holds, replace: Sequence[Hold], remove: Collection[str]) -> list[Consumer]:
     """Return the body of a transaction; it removes what has ended, too."""
-    generations = holds.generations
     given = {one.instance for one in replace}
-    gone = sorted(({*remove, *holds.ended} & generations.keys()) - given)
-    return [
-        Consumer(hold_provider.TURN, hold_provider.TURN_ALLOCATIONS, holds.turn),
-        *(
-            Consumer(
-                consumer_of(one.instance),
-                {hold_provider.UUID: {"resources": amounts_of(one)}},
-                generations.get(one.instance),
-            )
-            for one in replace
-        ),
-        *(Consumer(consumer_of(uuid), {}, generations[uuid]) for uuid in gone),
-    ]
+    gone = [holds.consumers[uuid] for uuid in holds.held if uuid in {*remove} - given]
+    consumers = [Consumer(hold_provider.TURN, hold_provider.TURN_ALLOCATIONS, holds.turn)]
+    for one in replace:
+        found = holds.consumers.get(one.instance)
+        uuid = str(uuid4()) if found is None else found.uuid
+        held = {hold_provider.UUID: {"resources": amounts_of(one)}}
+        consumers.append(Consumer(uuid, held, None if found is None else found.generation))
+    return consumers + [Consumer(one.uuid, {}, one.generation) for one in (*gone, *holds.ended)]
 
 
 def _found(
@@ -96,7 +85,7 @@ def _found(
     is_made = (
         found.turn == (holds.turn or 0) + 1
         and all(found.held.get(one.instance) == one for one in replace)
-        and found.generations.keys().isdisjoint({*remove} - {one.instance for one in replace})
+        and found.held.keys().isdisjoint({*remove} - {one.instance for one in replace})
     )
     return Written(Answer.DONE) if is_made else written
 

@@ -6,9 +6,10 @@ resource class to the provider's inventories, which the provider's generation de
 """
 
 import threading
+from dataclasses import replace
 
 from hpc_sched import clock, exceptions
-from hpc_sched.nova_glue.claim.holds import hold_provider, hold_read, hold_records
+from hpc_sched.nova_glue.claim.holds import hold_provider, hold_read
 from hpc_sched.nova_glue.io.hold import Holds
 from hpc_sched.nova_glue.claim.transaction import repair
 from hpc_sched.nova_glue.io import allocations, request_deadline
@@ -16,6 +17,8 @@ from hpc_sched.nova_glue.io.allocations import Answer, Consumer, Written
 
 # Looks for a turn that another scheduler makes.
 _LOOKS = 8
+# Seconds after which the one that was to make it has died.
+LEFT_AFTER = 60.0
 
 
 class MissingTurn:
@@ -34,7 +37,7 @@ class MissingTurn:
         with self._lock:
             if prepared.generation != self._generation:
                 self._generation, self._since = prepared.generation, now
-            if now - self._since < hold_records.LEFT_AFTER:
+            if now - self._since < LEFT_AFTER:
                 return False
             self._generation = -1
         return hold_provider.touch(prepared)
@@ -54,11 +57,11 @@ def begin(classes: set[str]) -> Holds | Written:
     detail = "the turn of the holds is not made yet"
     if prepared.has_added_turn or _missing.is_mine(prepared):
         turn = Consumer(hold_provider.TURN, hold_provider.TURN_ALLOCATIONS, None)
-        written = allocations.write(hold_records.OWNER, [turn])
+        written = allocations.write(hold_provider.OWNER, [turn])
         if written.answer is Answer.CONSUMER_PENDING:
-            [turn] = hold_records.with_left_records([turn])
-            if turn.generation is not None:
-                written = allocations.write(hold_records.OWNER, [turn])
+            # A dead process of Placement has left its record, or one like this scheduler.
+            turn = replace(turn, generation=0)
+            written = allocations.write(hold_provider.OWNER, [turn])
         detail = written.detail or detail
     for look in range(_LOOKS):
         if look:

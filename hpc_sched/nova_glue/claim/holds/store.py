@@ -64,7 +64,7 @@ def release(instances: Iterable[str]) -> Written:
             holds = read()
         except exceptions.UnansweredError as error:
             return Written(Answer.FAILED, str(error))
-        if gone.isdisjoint(holds.generations):
+        if gone.isdisjoint(holds.held):
             return Written(Answer.DONE)
         written = hold_transaction.write(holds, (), gone)
         if written.answer is not Answer.CONSUMER_CHANGED:
