@@ -5,13 +5,13 @@ from typing import Any
 
 from hpc_sched import clock, exceptions, masking
 from hpc_sched.nova_glue.claim.holds import hold_provider
-from hpc_sched.nova_glue.io.hold import Hold, HoldConsumer, Holds
 from hpc_sched.nova_glue.claim.holds.hold_numbers import (
     class_of,
     hold_of,
     is_shortened,
 )
 from hpc_sched.nova_glue.io import circuit_breaker, placement
+from hpc_sched.nova_glue.io.hold import Hold, HoldConsumer, Holds
 
 
 def read() -> Holds:

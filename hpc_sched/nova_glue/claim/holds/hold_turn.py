@@ -10,13 +10,14 @@ from dataclasses import replace
 
 from hpc_sched import clock, exceptions
 from hpc_sched.nova_glue.claim.holds import hold_provider, hold_read
-from hpc_sched.nova_glue.io.hold import Holds
 from hpc_sched.nova_glue.claim.transaction import repair
 from hpc_sched.nova_glue.io import allocations, request_deadline
 from hpc_sched.nova_glue.io.allocations import Answer, Consumer, Written
+from hpc_sched.nova_glue.io.hold import Holds
 
 # Looks for a turn that another scheduler makes.
 _LOOKS = 8
+_FIRST = 1  # generation of a turn that was not used
 # Seconds after which the one that was to make it has died.
 LEFT_AFTER = 60.0
 
@@ -47,7 +48,7 @@ _missing = MissingTurn()
 
 
 def begin(classes: set[str]) -> Holds | Written:
-    """Return the holds once there is a turn; or why there is none, or that something is held.
+    """Return the holds once there is a turn; or why there is none, or that it was used already.
 
     :param classes: of hpc_sched that are written next
     """
@@ -73,5 +74,6 @@ def begin(classes: set[str]) -> Holds | Written:
         except exceptions.UnansweredError as error:
             return Written(Answer.FAILED, str(error))
         if holds.turn is not None:
-            return Written(Answer.CONSUMER_CHANGED) if holds.held else holds
+            # What was held since may be claimed by now.
+            return holds if holds.turn == _FIRST else Written(Answer.CONSUMER_CHANGED)
     return Written(Answer.FAILED, detail)
