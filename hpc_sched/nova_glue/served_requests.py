@@ -10,6 +10,7 @@ from nova import objects
 from hpc_sched import conf
 from hpc_sched.nova_glue import optional_modules, request_metrics
 from hpc_sched.nova_glue.active_session import ActiveSession
+from hpc_sched.nova_glue.claim import abandoned_claims
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.session import PlacementSession
 
@@ -59,6 +60,7 @@ def session_of(spec: objects.RequestSpec) -> PlacementSession:
 
 def _new_session() -> PlacementSession:
     if not conf.is_shadow(CONF):
+        abandoned_claims.start()
         return ActiveSession()
     # Loaded by optional_modules.
     from hpc_sched.nova_glue.shadow_session import ShadowSession

@@ -27,6 +27,7 @@ class Call:
     path: str
     body: Any = None
     is_plugins: bool = False  # not Nova's
+    is_typed: bool = False  # whether it is by the microversion that has types of consumers
 
 
 @dataclass(frozen=True, slots=True)

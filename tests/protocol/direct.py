@@ -25,13 +25,13 @@ class DirectAdapter:
         self.bodies: list[Any] = []  # of all POSTs
         self.additional_headers: dict[str, str] = {}
 
-    def get(self, url: str, **_: Any) -> Any:
+    def get(self, url: str, microversion: str | None = None, **_: Any) -> Any:
         """Send GET."""
         self.calls.append(f"GET {url}")
         if self.unanswered:
             self.unanswered -= 1
             raise ksa_exceptions.ConnectFailure("the connection is broken")
-        return self.placement.send("GET", url)
+        return self.placement.send("GET", url, is_typed=microversion == "1.38")
 
     def post(self, url: str, json: Any = None, **_: Any) -> Any:
         """Send POST."""

@@ -58,7 +58,7 @@ class Network:
         begun = self.begun.pop(actor, None)
         assert begun is None or fate == "ok", "it is written already"
         if fate == "begun" or begun is not None:
-            steps_left = begun or self.placement.begin(call.method, call.path, call.body)
+            steps_left = begun or self._begin(call)
             answer = finished(steps_left, "write" if begun is None else None)
             if answer is None:
                 self.begun[actor] = steps_left
@@ -74,7 +74,7 @@ class Network:
             late = self.late[name] = LateCall(call)
             said = f"no answer; {name} is under way"
             if fate == "inside":
-                late.steps = self.placement.begin(call.method, call.path, call.body)
+                late.steps = self._begin(call)
                 said = f"no answer; {name} has begun"
                 if done := self.advance(name, steps + 1):
                     said = f"no answer, which would be: {done}"
@@ -85,9 +85,9 @@ class Network:
         if fate == "lost":
             self.stage.resume(actor, _broken())
             return "it is lost; no answer"
-        answer = self.placement.send(call.method, call.path, call.body)
+        answer = finished(self._begin(call))
         if fate == "twice":
-            answer = self.placement.send(call.method, call.path, call.body)
+            answer = finished(self._begin(call))
         said = self.tell(call, answer)
         if fate == "made":
             self.stage.resume(actor, _broken())
@@ -107,7 +107,7 @@ class Network:
         """Let a late call go on by some steps, or to its end; return its answer if it is over."""
         late = self.late[name]
         if late.steps is None:
-            late.steps = self.placement.begin(late.call.method, late.call.path, late.call.body)
+            late.steps = self._begin(late.call)
         try:
             while steps is None or steps > 0 or self._is_open(late):
                 late.at = next(late.steps)
@@ -116,6 +116,9 @@ class Network:
             del self.late[name]
             return self.tell(late.call, end.value)
         return ""
+
+    def _begin(self, call: Call) -> Steps:
+        return self.placement.begin(call.method, call.path, call.body, is_typed=call.is_typed)
 
     @staticmethod
     def _is_open(late: LateCall) -> bool:
@@ -142,11 +145,11 @@ class Adapter:
     def get(self, url: str, microversion: str | None = None, **_: Any) -> Any:
         """Send GET."""
         # Nova reads allocations by an earlier version.
-        return self._stage.wait(Call("GET", url, is_plugins=microversion == "1.36"))
+        return self._stage.wait(Call("GET", url, None, *_sender(microversion)))
 
     def post(self, url: str, json: Any = None, microversion: str | None = None, **_: Any) -> Any:
         """Send POST."""
-        return self._stage.wait(Call("POST", url, json, is_plugins=microversion == "1.36"))
+        return self._stage.wait(Call("POST", url, json, *_sender(microversion)))
 
     def put(self, url: str, json: Any = None, **_: Any) -> Any:
         """Send PUT."""
@@ -155,6 +158,11 @@ class Adapter:
     def delete(self, url: str, **_: Any) -> Any:
         """Send DELETE."""
         return self._stage.wait(Call("DELETE", url))
+
+
+def _sender(microversion: str | None) -> tuple[bool, bool]:
+    """Return whether a call is the plugin's, and whether it is by types of consumers."""
+    return microversion in ("1.36", "1.38"), microversion == "1.38"
 
 
 def _broken() -> Exception:

@@ -31,7 +31,7 @@ from nova.scheduler.client import report
 from oslo_versionedobjects.fields import CoercedCollectionMixin
 
 from hpc_sched import clock, conf
-from hpc_sched.nova_glue.claim import claim_followup, group_turns, overbooking
+from hpc_sched.nova_glue.claim import abandoned_claims, claim_followup, group_turns, overbooking
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.read.room import compared_hosts
 from hpc_sched.nova_glue.record import landed_record
@@ -101,11 +101,13 @@ class Scheduler(manager.SchedulerManager):
         """Begin anew, as a process that was restarted."""
         self.turns: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self.followed: list[Any] = []
+        self.examined = abandoned_claims._Memory({})
 
     def enter(self) -> None:
         """Let the plugin's modules use the memory of this process."""
         group_turns._turns = self.turns
         claim_followup._followed = self.followed
+        abandoned_claims._memory = self.examined
 
     def _get_all_host_states(self, context: Any, spec: Any, summaries: Any) -> Any:
         return iter(summaries)
@@ -191,6 +193,7 @@ class NovaModel:
             raise
         for vm, (chosen, *alternates) in zip(vms, selections, strict=True):
             if not self.rows.has_build_request(vm.uuid):
+                self.rows.remove_mapping(vm.uuid)
                 self._delete_allocations(vm.uuid)
                 continue
             self.rows.remove_build_request(vm.uuid)
@@ -255,11 +258,11 @@ class NovaModel:
         self.rows.place(vm.uuid, vm.host)
 
     def fail(self, vm: VM) -> None:
-        """Put a VM into cell0, in ERROR."""
+        """Put a VM into cell0, in ERROR if it was not deleted meanwhile."""
         if vm.state != "deleted":
             vm.state = "error"
-            self.rows.remove_build_request(vm.uuid)
-            self.rows.map_to(vm.uuid, CELL0)
+        self.rows.remove_build_request(vm.uuid)
+        self.rows.map_to(vm.uuid, CELL0)
 
     def _leave(self, vm: VM, source: str | None, goal: str) -> None:
         """Take what an evacuated VM holds on its source away."""
@@ -357,6 +360,7 @@ def installed(folder: Path) -> Iterator[Callable[[], NovaModel]]:
         CONF.set_override(name, value, group)
     rows, before = NovaRows(), (clock.current, report.PLACEMENTCLIENT)
     turns, followed = group_turns._turns, claim_followup._followed
+    examined = abandoned_claims._memory
     try:
         loaded_topology.load()
         with ExitStack() as patches:
@@ -365,6 +369,7 @@ def installed(folder: Path) -> Iterator[Callable[[], NovaModel]]:
                 (claim_followup._thread, "start"),
                 (claim_followup._thread, "wake"),
                 (claim_followup.gc, "collect"),
+                (abandoned_claims._thread, "start"),
                 (landed_record, "follow"),
                 (loaded_topology.watch, "start"),
             ):
@@ -381,6 +386,7 @@ def installed(folder: Path) -> Iterator[Callable[[], NovaModel]]:
     finally:
         clock.current, report.PLACEMENTCLIENT = before
         group_turns._turns, claim_followup._followed = turns, followed
+        abandoned_claims._memory = examined
         for name, group in options:
             CONF.clear_override(name, group)
         CONF.clear()

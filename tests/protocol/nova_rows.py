@@ -13,6 +13,7 @@ from typing import Any
 from unittest import mock
 
 import sqlalchemy as sa
+from nova import objects
 from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 from oslo_utils import timeutils
@@ -25,6 +26,7 @@ CELL0, CELL = 0, 1
 _MODELS = (
     api_models.BuildRequest,
     api_models.InstanceMapping,
+    api_models.CellMapping,
     api_models.InstanceGroup,
     api_models.InstanceGroupMember,
     main_models.Instance,
@@ -59,6 +61,7 @@ class NovaRows:
         self.is_lost = False
         for model in _MODELS:
             self._run(f"DELETE FROM {model.__tablename__}")
+        self._add("cell_mappings", id=CELL0, uuid=objects.CellMapping.CELL0_UUID)
 
     def add_group(self, uuid: str) -> None:
         """Add a server group."""
@@ -78,7 +81,8 @@ class NovaRows:
             own = {"instance_uuid": uuid, "project_id": "project"}
             text = json.dumps({"nova_object.data": fields})
             self._add("build_requests", **own, instance=text, created_at=NOW)
-            self._add("instance_mappings", **own, cell_id=None, queued_for_delete=False)
+            unmapped = {"cell_id": None, "queued_for_delete": False, "created_at": NOW}
+            self._add("instance_mappings", **own, **unmapped)
             for (group_id,) in groups:
                 self._add("instance_group_member", instance_uuid=uuid, group_id=group_id)
 
@@ -93,6 +97,15 @@ class NovaRows:
     def map_to(self, uuid: str, cell: int) -> None:
         """Map a VM to a cell."""
         self._run("UPDATE instance_mappings SET cell_id = ? WHERE instance_uuid = ?", cell, uuid)
+
+    def is_in_cell0(self, uuid: str) -> bool:
+        """True if a VM is mapped to cell0."""
+        found = self._found("SELECT cell_id FROM instance_mappings WHERE instance_uuid = ?", uuid)
+        return found == [(CELL0,)]
+
+    def remove_mapping(self, uuid: str) -> None:
+        """Remove the mapping of a VM that is deleted when it has been placed."""
+        self._run("DELETE FROM instance_mappings WHERE instance_uuid = ?", uuid)
 
     def add_instance(self, uuid: str, reservation: str, host: str) -> None:
         """Add a VM that runs to the cell."""

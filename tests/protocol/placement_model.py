@@ -6,7 +6,8 @@ removal of records after a failure. So one transaction can be interleaved with o
 
 ``test_placement_model.py`` compares it with Placement 16.0.0, answer for answer and row for row.
 What is left out: resource classes with ``min_unit`` or ``step_size``, trees of providers, traits,
-and other microversions than 1.36. ``test_placement_retries.py`` compares ``is_retrying``.
+and other microversions than 1.36, but for writes of allocations with types of consumers, and reads
+of these, which are by 1.38. ``test_placement_retries.py`` compares ``is_retrying``.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class Record:
     project: str
     user: str
     generation: int = 0
+    type: str | None = None
 
 
 class _RefusedError(Exception):
@@ -108,19 +110,26 @@ class PlacementModel:
     is_retrying: bool = False
     _numbers: int = 0
 
-    def send(self, method: str, path: str, body: Body | None = None) -> Response:
+    def send(
+        self, method: str, path: str, body: Body | None = None, *, is_typed: bool = False
+    ) -> Response:
         """Answer a request as a whole."""
-        answer = finished(self.begin(method, path, body))
+        answer = finished(self.begin(method, path, body, is_typed=is_typed))
         assert answer is not None
         return answer
 
-    def begin(self, method: str, path: str, body: Body | None = None) -> Steps:
-        """Begin a request; the generator returns its answer."""
+    def begin(
+        self, method: str, path: str, body: Body | None = None, *, is_typed: bool = False
+    ) -> Steps:
+        """Begin a request; the generator returns its answer.
+
+        :param is_typed: whether an answer has the types of consumers
+        """
         parsed = parse.urlparse(path)
         query = dict(parse.parse_qsl(parsed.query))
         match (method, *parsed.path.strip("/").split("/")):
             case ("GET", "allocations", consumer):
-                return _at_once(self.held(consumer))
+                return _at_once(self.held(consumer, is_typed=is_typed))
             case ("PUT", "allocations", consumer):
                 return self._write({consumer: body or {}}, of=consumer)
             case ("POST", "allocations"):
@@ -143,7 +152,7 @@ class PlacementModel:
         """Return what is in use, listed or not."""
         return sum(held.get((provider, resource_class), 0) for held in self.allocations.values())
 
-    def held(self, consumer: str) -> Response:
+    def held(self, consumer: str, *, is_typed: bool = False) -> Response:
         """Return the answer to GET /allocations/CONSUMER."""
         record = self.consumers.get(consumer)
         rows = self.allocations.get(consumer)
@@ -161,6 +170,7 @@ class PlacementModel:
                 "project_id": record.project,
                 "user_id": record.user,
                 "consumer_generation": record.generation,
+                **({"consumer_type": record.type or "unknown"} if is_typed else {}),
             },
         )
 
@@ -263,11 +273,13 @@ class PlacementModel:
         :param of: the consumer of a PUT, whose errors differ
         """
         made: list[Record] = []
+        types: dict[str, str] = {}
         try:
-            seen = yield from self._find_consumers(body, made)
+            seen = yield from self._find_consumers(body, made, types)
         except _RefusedError as refused:
             yield from self._remove(made)
             return refused.answer
+        looked_for = dict(seen)
         # What is removed is what is there now; the providers' generations are those of now.
         rows: list[tuple[str, str, str, int]] = []
         generations: dict[str, int] = {}
@@ -301,20 +313,31 @@ class PlacementModel:
             # It is written again by new generations. If a later provider has changed, it has raised
             # the first one's by then, which so fails whenever it is written again.
             generations = {one: self.providers[one].generation for one in generations}
+        retyped = [
+            (record, types[uuid])
+            for uuid in types
+            if (record := self.consumers.get(uuid)) is not None
+            and (record.number, record.generation) == looked_for[uuid]
+        ]
         try:
             self._replace(rows, seen, generations, view)
         except _RefusedError as refused:
             yield from self._remove(made)
             return refused.answer
+        for record, name in retyped:
+            record.type = name
         return Response(204)
 
     def _find_consumers(
-        self, body: Body, made: list[Record]
+        self, body: Body, made: list[Record], types: dict[str, str]
     ) -> Generator[str, None, dict[str, tuple[int, int]]]:
-        """Return number and generation of each consumer's record; make those that are lacking."""
+        """Return number and generation of each consumer's record; make those that are lacking.
+
+        :param types: gets the types that consumers have after the write
+        """
         seen = {}
         for consumer, wanted in body.items():
-            got = wanted["consumer_generation"]
+            got, type_ = wanted["consumer_generation"], wanted.get("consumer_type")
             yield f"look for {consumer}"
             record = self.consumers.get(consumer)
             if record is None:
@@ -325,11 +348,16 @@ class PlacementModel:
                 record = self.consumers.get(consumer)
                 if record is None:
                     self._numbers += 1
-                    record = Record(self._numbers, wanted["project_id"], wanted["user_id"])
+                    owner = wanted["project_id"], wanted["user_id"]
+                    record = Record(self._numbers, *owner, type=type_)
                     self.consumers[consumer] = record
                     made.append(record)
+                # At once, and for good, whatever becomes of the write.
+                record.type = type_
             elif record.generation != got:
                 raise _conflict(record.generation, got)
+            elif type_ is not None and type_ != record.type:
+                types[consumer] = type_
             seen[consumer] = record.number, record.generation
         return seen
 

@@ -29,7 +29,7 @@ from placement.objects import resource_provider
 from tests.functional import provider_rows
 from tests.functional.provider_rows import Provider
 
-VERSION = "placement 1.36"
+VERSION, TYPED_VERSION = "placement 1.36", "placement 1.38"
 
 
 class RealPlacement:
@@ -78,8 +78,13 @@ class RealPlacement:
             ]
         )
 
-    def send(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Return status and body of the answer to a request."""
+    def send(
+        self, method: str, path: str, body: Any = None, is_typed: bool = False
+    ) -> tuple[int, Any]:
+        """Return status and body of the answer to a request.
+
+        :param is_typed: whether it is sent by the microversion that has types of consumers
+        """
         sent = b"" if body is None else json.dumps(body).encode()
         environ = {
             "REQUEST_METHOD": method,
@@ -94,7 +99,7 @@ class RealPlacement:
             "CONTENT_LENGTH": str(len(sent)),
             "CONTENT_TYPE": "application/json",
             "HTTP_X_AUTH_TOKEN": "admin",
-            "HTTP_OPENSTACK_API_VERSION": VERSION,
+            "HTTP_OPENSTACK_API_VERSION": TYPED_VERSION if is_typed else VERSION,
         }
         statuses: list[int] = []
         outer, self._is_put = self._is_put, method == "PUT"
@@ -132,9 +137,13 @@ class RealPlacement:
                 .join(models.ResourceClass, models.ResourceClass.id == allocation.resource_class_id)
             ).all()
             of_consumers = connection.execute(
-                sa.select(consumer.uuid, project.external_id, user.external_id, consumer.generation)
+                sa.select(
+                    *(consumer.uuid, project.external_id, user.external_id, consumer.generation),
+                    sa.func.coalesce(models.ConsumerType.name, ""),
+                )
                 .join(project, project.id == consumer.project_id)
                 .join(user, user.id == consumer.user_id)
+                .outerjoin(models.ConsumerType, models.ConsumerType.id == consumer.consumer_type_id)
             ).all()
             generations = connection.execute(sa.select(provider.uuid, provider.generation)).all()
         return {

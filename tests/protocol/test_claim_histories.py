@@ -169,13 +169,13 @@ class ClaimHistories(RuleBasedStateMachine):
             self.do(f"deliver {name} {how if how != 'drop' else ''}".strip())
 
     def look(self, among: Among) -> None:
-        """Let time pass until a scheduler looks at its claims."""
+        """Let time pass until a scheduler looks at its claims, or for those of dead requests."""
         scheduler = among(SCHEDULERS)
         if scheduler not in self.world.looks or self.world.looks[scheduler].is_over:
             # A request has no more than ten seconds, and nothing comes later than in two minutes.
             most = 1 if self.world.actors else 2 if self.late else 3
             self.do(f"time {among((1, 20, 130)[:most])}")
-            self.do(f"look {scheduler}")
+            self.do(f"{among(('look', 'scan'))} {scheduler}")
 
     def change(self, among: Among) -> None:
         """Move or delete a VM, or let its build fail."""

@@ -12,13 +12,14 @@ from uuid import UUID
 
 import pytest
 
-from tests.protocol.placement_model import PlacementModel, Provider
+from tests.protocol.placement_model import PlacementModel, Provider, Steps, finished
 
 ROOT = Path(__file__).parents[2]
 VMS = [str(UUID(int=number)) for number in range(1, 5)]
 HOSTS = [str(UUID(int=number << 64)) for number in range(1, 4)]
 GONE = str(UUID(int=9 << 64))
 CLASSES = ("VCPU", "MEMORY_MB")
+TYPES = ("HPC_SCHED_1", "HPC_SCHED_2")
 
 
 def drawn_sequence(seed: int) -> dict[str, Any]:
@@ -43,6 +44,8 @@ def drawn_sequence(seed: int) -> dict[str, Any]:
 def drawn_request(draw: random.Random, model: PlacementModel) -> list[Any]:
     """Return method, path and body of a request."""
     kind = draw.choice([*["POST"] * 6, *["PUT"] * 4, "GET", "DELETE", "usages", "held", "totals"])
+    # Nova knows no types of consumers.
+    is_typed = kind in ("POST", "GET") and draw.random() < 0.5
     consumer, path = draw.choice(VMS), f"/resource_providers/{draw.choice(HOSTS)}"
     if kind == "totals":
         # Also below what is in use.
@@ -53,11 +56,16 @@ def drawn_request(draw: random.Random, model: PlacementModel) -> list[Any]:
     if kind in ("usages", "held"):
         return ["GET", f"{path}/{'usages' if kind == 'usages' else 'allocations'}", None]
     if kind in ("GET", "DELETE"):
-        return [kind, f"/allocations/{consumer}", None]
+        return [kind, f"/allocations/{consumer}", None, is_typed]
     if kind == "PUT":
         return [kind, f"/allocations/{consumer}", drawn_claim(draw, model, consumer)]
-    some = draw.sample(VMS, draw.randint(1, len(VMS)))
-    return [kind, "/allocations", {uuid: drawn_claim(draw, model, uuid) for uuid in some}]
+    body = {
+        uuid: drawn_claim(draw, model, uuid) for uuid in draw.sample(VMS, draw.randint(1, len(VMS)))
+    }
+    if is_typed:
+        for claim in body.values():
+            claim["consumer_type"] = draw.choice(TYPES)
+    return [kind, "/allocations", body, is_typed]
 
 
 def drawn_claim(draw: random.Random, model: PlacementModel, consumer: str) -> dict[str, Any]:
@@ -91,16 +99,20 @@ def answer_of(
     model: PlacementModel, request: list[Any], step: int, others: list[list[Any]]
 ) -> list[Any]:
     """Return the answers of the model: to a request, and to those that interrupt it."""
-    steps, answers, number = model.begin(*request), [], 0
+    steps, answers, number = begun(model, request), [], 0
     while True:
         try:
             next(steps)
         except StopIteration as end:
             return [(end.value.status_code, end.value.body), *answers]
         for other in others if number == step else ():
-            found = model.send(*other)
+            found = finished(begun(model, other))
             answers.append((found.status_code, found.body))
         number += 1
+
+
+def begun(model: PlacementModel, request: list[Any]) -> Steps:
+    return model.begin(*request[:3], is_typed=request[3:] == [True])
 
 
 def rows_of(model: PlacementModel) -> dict[str, Any]:
@@ -111,7 +123,7 @@ def rows_of(model: PlacementModel) -> dict[str, Any]:
             for key, amount in held.items()
         ),
         "consumers": sorted(
-            [uuid, found.project, found.user, found.generation]
+            [uuid, found.project, found.user, found.generation, found.type or ""]
             for uuid, found in model.consumers.items()
         ),
         "providers": sorted([uuid, found.generation] for uuid, found in model.providers.items()),

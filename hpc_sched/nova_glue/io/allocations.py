@@ -8,7 +8,7 @@ both.
 import enum
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import requests.exceptions
@@ -24,6 +24,12 @@ from hpc_sched.nova_glue.io import request_deadline
 
 # As Nova's own claims: consumers have generations (1.28), but no type (1.38).
 _VERSION = "1.36"
+# By which a gang claim is written, and read where Nova's claims must be recognised.
+_TYPED_VERSION = "1.38"
+# The type of a consumer that a gang claim holds names the generation that the claim gives it. Nova
+# keeps the type and raises the generation, whatever it writes: so only hpc_sched has written a
+# consumer whose type names its generation.
+_TYPE = "HPC_SCHED_{}"
 _CONCURRENT = "placement.concurrent_update"
 # Placement has the same code for this conflict as for one of providers.
 _EXPECTED = re.compile(r"consumer generation conflict - expected (\S+)")
@@ -72,6 +78,8 @@ class Consumer:
     uuid: str
     allocations: Allocations
     generation: int | None  # None if Placement does not know the consumer
+    # Whether it is written ahead of Nova's claim, by a type that says so.
+    is_claim: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +90,20 @@ class Owner:
     user_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class UnusedClaim:
+    """What a gang claim holds for an instance that Nova has not claimed."""
+
+    consumer: Consumer
+    owner: Owner
+
+
 def write(owner: Owner, consumers: Sequence[Consumer]) -> Written:
     """Replace the allocations of some consumers in one transaction; never raises.
 
-    One call. Without allocations a consumer is removed.
+    One call. Without allocations a consumer is removed. All consumers are claimed, or none is.
     """
+    is_claim = any(consumer.is_claim for consumer in consumers)
     # One order of providers in all transactions avoids most deadlocks in Placement's database.
     ordered = sorted(consumers, key=lambda found: (min(found.allocations, default=""), found.uuid))
     body = {
@@ -98,19 +115,23 @@ def write(owner: Owner, consumers: Sequence[Consumer]) -> Written:
             "project_id": owner.project_id,
             "user_id": owner.user_id,
             "consumer_generation": consumer.generation,
+            **({"consumer_type": _type_after(consumer.generation)} if is_claim else {}),
         }
         for consumer in ordered
     }
+    version = _TYPED_VERSION if is_claim else _VERSION
 
     context = nova_context.get_admin_context()
     try:
         with request_deadline.charged(CLAIMS):
             response = report.report_client_singleton().post(
-                "/allocations", body, version=_VERSION, global_request_id=context.global_id
+                "/allocations", body, version=version, global_request_id=context.global_id
             )
     except Exception as error:
         is_unsent = isinstance(error, _BEFORE_SENDING) or _was_not_sent(error)
         return Written(Answer.FAILED if is_unsent else Answer.UNKNOWN, masking.first_line(error))
+    if response.status_code == 406:
+        return Written(Answer.FAILED, f"Placement has no microversion {version}")
     return _outcome(response)
 
 
@@ -119,15 +140,46 @@ def read(uuid: str) -> Consumer:
 
     :raises exceptions.UnansweredError: or any other error, if Placement does not answer
     """
+    found = _get(uuid, _VERSION)
+    return Consumer(uuid, found["allocations"], found.get("consumer_generation"))
+
+
+def read_unused_claim(uuid: str) -> UnusedClaim | None:
+    """Return what a gang claim holds for an instance, or None if Nova has written it. One call.
+
+    :raises exceptions.UnansweredError: or any other error, if Placement does not answer
+    """
+    found = _get(uuid, _TYPED_VERSION)
+    generation = found.get("consumer_generation")
+    if generation is None or found.get("consumer_type") != _TYPE.format(generation):
+        return None
+    consumer = Consumer(uuid, found["allocations"], generation)
+    return UnusedClaim(consumer, Owner(found["project_id"], found["user_id"]))
+
+
+def release(claim: UnusedClaim) -> Answer:
+    """Remove what a gang claim holds, if Nova has not written it meanwhile. One call."""
+    return write(claim.owner, [replace(claim.consumer, allocations={})]).answer
+
+
+def _type_after(generation: int | None) -> str:
+    """Return the type of a consumer that has a generation, None for none, once it is claimed."""
+    return _TYPE.format((generation or 0) + 1)
+
+
+def _get(uuid: str, version: str) -> Mapping[str, Any]:
+    """Return what Placement says of a consumer."""
     context = nova_context.get_admin_context()
     with request_deadline.charged(CLAIMS):
         answer = report.report_client_singleton().get(
-            f"/allocations/{uuid}", version=_VERSION, global_request_id=context.global_id
+            f"/allocations/{uuid}", version=version, global_request_id=context.global_id
         )
+    if answer.status_code == 406:
+        raise exceptions.UnansweredError(f"Placement has no microversion {version}")
     if answer.status_code != 200:
         raise exceptions.UnansweredError(f"GET /allocations: HTTP {answer.status_code}")
-    found = answer.json()
-    return Consumer(uuid, found["allocations"], found.get("consumer_generation"))
+    found: Mapping[str, Any] = answer.json()
+    return found
 
 
 def _was_not_sent(error: BaseException) -> bool:

@@ -23,11 +23,15 @@ class PeriodicThread:
         function: Callable[[], object],
         interval: Callable[[], float],
         name: str = "hpc_sched reload",
+        *,
+        is_due_at_once: bool = True,
     ) -> None:
         # Returns the seconds until the next call, 0 to wait for wake(); must not raise.
         self.interval = interval
         self._function = function  # what it raises is logged
         self._name = name
+        # Whether the first call is at the start, or an interval later.
+        self._is_due_at_once = is_due_at_once
         self._lock = threading.Lock()
         self._pid = 0
         self._woken = threading.Event()
@@ -59,7 +63,7 @@ class PeriodicThread:
     def _run(self) -> None:
         woken = self._woken
         # The topology was loaded before the fork, which may be long ago.
-        is_due = True
+        is_due = self._is_due_at_once
         while True:
             interval = self.interval()
             if woken.is_set() or (is_due and interval):

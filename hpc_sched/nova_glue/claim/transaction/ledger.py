@@ -38,7 +38,9 @@ class Transaction:
     def consumers(self) -> list[Consumer]:
         """The body of the transaction."""
         return [
-            Consumer(uuid, {} if self.is_release else place.allocations, self.generations[uuid])
+            Consumer(uuid, {}, self.generations[uuid])
+            if self.is_release
+            else Consumer(uuid, place.allocations, self.generations[uuid], is_claim=True)
             for uuid, place in self.places.items()
         ]
 
