@@ -109,7 +109,9 @@ class Cloud:
         """Delete a VM as nova-api does while it has no host; nothing if it has one."""
         with self.lock:
             if vm in build_requests.known([vm]):
-                build_requests.remove([vm])
+                # Its mapping stays, without a cell.
+                build = api_models.BuildRequest
+                self._api(sa.delete(build).where(build.instance_uuid == vm))
                 self.deleted.add(vm)
 
     def _accept(self, request: Request) -> objects.RequestSpec:
@@ -152,7 +154,8 @@ class Cloud:
         with self.lock:
             left = build_requests.known(request.vms)
             self._write("cell0", [_instance(v, None, spec) for v in request.vms if v in left])
-            self._map(sorted(left), self.cell0.id)
+            # Those that were deleted meanwhile, too: their rows in cell0 are deleted at once.
+            self._map(request.vms, self.cell0.id)
 
     def _map(self, vms: Sequence[str], cell_id: int) -> None:
         mapping, build = api_models.InstanceMapping, api_models.BuildRequest

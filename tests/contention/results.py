@@ -24,6 +24,8 @@ class Result:
     findings: Findings = field(default_factory=Findings)
     calls: Counter[str] = field(default_factory=Counter)
     audited: int = 0
+    abandoned: int = 0
+    released_after: float = 0.0  # the longest time
     outcomes: list[Outcome] = field(default_factory=list)
     overbooked: list[int] = field(default_factory=list)  # hosts, of each round
 
@@ -43,6 +45,8 @@ class Result:
         self.findings.largest_gap = max(self.findings.largest_gap, gap)
         self.calls.update(found.calls)
         self.audited += found.audited
+        self.abandoned += found.abandoned
+        self.released_after = max(self.released_after, found.released_after or 0.0)
         self.outcomes += found.outcomes
         self.overbooked.append(found.findings.broken[Broken.OVERBOOKED])
 
@@ -111,6 +115,9 @@ def _rows(result: Result) -> Iterable[tuple[str, str]]:
         yield "decisions with a measured time", str(result.findings.decisions)
         yield "more than 5 % from the sum of its parts", str(result.findings.apart)
         yield "largest gap to that sum", f"{result.findings.largest_gap:.1%}"
+    if result.abandoned:
+        yield "claims of dead schedulers", str(result.abandoned)
+        yield "seconds until they were released, most", f"{result.released_after:.1f}"
     if result.audited:
         yield "removed by the audit", str(result.audited)
     by_size: dict[int, list[float]] = {}

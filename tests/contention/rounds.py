@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hpc_sched.nova_glue.claim import claim_followup
+from hpc_sched.nova_glue.claim import abandoned_claims, claim_followup
 from tests.contention import placement_rows, timeline, verification
 from tests.contention.bursts import Burst, Outcome
 from tests.contention.cloud import Cloud
@@ -25,6 +25,9 @@ from tests.contention.verification import Broken, Findings
 # Seconds for schedulers to release what they claimed in vain, at most: a request that Nova itself
 # refuses is noticed by a garbage collection.
 SETTLED_IN = claim_followup.ALL_AFTER + claim_followup.ALL_EVERY + 1.0
+# And those of one that was killed, from the moment at which its conductor knows: the others look
+# for these every so often, and release them all at the second look, if they are very many.
+RELEASED_IN = 2 * abandoned_claims.INTERVAL + 5.0
 LOOK_EVERY = 0.1
 
 
@@ -36,6 +39,8 @@ class Round:
     findings: Findings
     calls: Counter[str] = field(default_factory=Counter)  # to Placement, for the burst itself
     audited: int = 0  # consumers that only an audit removed
+    abandoned: int = 0  # VMs for which a dead scheduler held claims
+    released_after: float | None = None  # seconds until none of them held any
 
 
 def run(
@@ -53,7 +58,9 @@ def run(
     victim = numbers.choice(list(schedulers)) if burst.kill_after is not None else None
     outcomes = _send(cloud, schedulers, burst, victim)
     end = time.monotonic()
-    findings = _settled(cloud, outcomes, burst)
+    found = Round(outcomes, Findings())
+    by_nova = _settle(cloud, log, burst, found)
+    findings = found.findings
     line, calls = log.read(burst.used, placement_rows.providers(cloud.placement_engine))
     verification.check_wishes(findings, outcomes, line, cloud.deleted)
     deadline = 2.0 * cloud.deployment.cell_timeout
@@ -64,9 +71,10 @@ def run(
     if not findings.broken:
         # Nothing right was removed since.
         held = cloud.allocations()
-        verification.check_allocations(findings, outcomes, held, burst.used, cloud.deleted)
+        ended = (burst.used, cloud.deleted, by_nova)
+        verification.check_allocations(findings, outcomes, held, *ended)
     cloud.delete_all(outcomes)
-    found = Round(outcomes, findings, calls)
+    found.calls = calls
     left = cloud.allocations()
     if left and cloud.deleted >= left.keys():
         found.audited = len(left)
@@ -108,15 +116,25 @@ def _send(
     return outcomes
 
 
-def _settled(cloud: Cloud, outcomes: Sequence[Outcome], burst: Burst) -> Findings:
-    """Return what is wrong with allocations once schedulers had time to release theirs."""
-    until = time.monotonic() + SETTLED_IN
+def _settle(cloud: Cloud, log: timeline.CallLog, burst: Burst, found: Round) -> set[str]:
+    """Note what is wrong with allocations once schedulers had time to release theirs.
+
+    Returns the VMs that Nova has claimed.
+    """
+    began = time.monotonic()
+    dead = {vm for outcome in found.outcomes if outcome.is_dead for vm in outcome.request.vms}
+    until = began + (RELEASED_IN if dead else SETTLED_IN)
     while True:
-        findings = Findings()
-        held = cloud.allocations()
-        verification.check_allocations(findings, outcomes, held, burst.used, cloud.deleted)
-        if not findings.broken or time.monotonic() > until:
-            return findings
+        found.findings = Findings()
+        held, by_nova = cloud.allocations(), log.claimed_by_nova()
+        abandoned = (dead & held.keys()) - by_nova
+        found.abandoned = max(found.abandoned, len(abandoned))
+        if not abandoned and found.abandoned and found.released_after is None:
+            found.released_after = time.monotonic() - began
+        ended = (burst.used, cloud.deleted, by_nova)
+        verification.check_allocations(found.findings, found.outcomes, held, *ended)
+        if not found.findings.broken or time.monotonic() > until:
+            return by_nova
         time.sleep(LOOK_EVERY)
 
 

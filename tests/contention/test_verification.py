@@ -5,7 +5,7 @@ The fabric is that of :mod:`tests.contention.fabric`.
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pytest
 
@@ -39,9 +39,11 @@ def held(outcome: Outcome) -> dict[str, dict[str, int]]:
     return {vm: {h: VCPUS} for vm, h in zip(outcome.request.vms, outcome.hosts, strict=True)}
 
 
-def broken_by(held: Mapping[str, Mapping[str, int]], outcome: Outcome) -> dict[Broken, int]:
+def broken_by(
+    held: Mapping[str, Mapping[str, int]], outcome: Outcome, by_nova: Collection[str] = ()
+) -> dict[Broken, int]:
     findings = Findings()
-    verification.check_allocations(findings, [outcome], held, FREE)
+    verification.check_allocations(findings, [outcome], held, FREE, by_nova=by_nova)
     return dict(findings.broken)
 
 
@@ -58,8 +60,10 @@ def test_allocations_of_a_refused_group_are_found():
     assert broken_by(held(PLACED), REFUSED) == {Broken.LEFT: 4}
 
 
-def test_what_a_killed_scheduler_has_claimed_may_stay_until_the_servers_are_deleted():
-    assert broken_by(held(PLACED), group(is_dead=True, refused="dead")) == {}
+def test_what_a_killed_scheduler_has_claimed_ahead_of_nova_is_found():
+    dead = group(is_dead=True, refused="dead")
+    assert broken_by(held(PLACED), dead, by_nova=["vm1"]) == {Broken.LEFT: 3}
+    assert broken_by(held(PLACED), dead, by_nova=PLACED.request.vms) == {}
 
 
 def test_an_allocation_on_two_hosts_is_found():

@@ -93,6 +93,22 @@ class CallLog:
         """Forget what has been written so far."""
         self.offset = self.path.stat().st_size
 
+    def claimed_by_nova(self) -> set[str]:
+        """Return the consumers that Nova has claimed since the last call of :meth:`read`."""
+        return {
+            call["path"].rpartition("/")[2]
+            for call in self._calls()
+            if call["method"] == "PUT" and call["status"] == 204
+            if call["path"].startswith("/allocations/")
+        }
+
+    def _calls(self) -> list[dict[str, Any]]:
+        with self.path.open() as file:
+            file.seek(self.offset)
+            # The last line may be incomplete.
+            lines = file.read().rpartition("\n")[0].splitlines()
+        return [json.loads(line) for line in lines]
+
     def read(
         self, used: Mapping[str, int], hosts: Mapping[str, str]
     ) -> tuple[Timeline, Counter[str]]:

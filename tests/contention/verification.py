@@ -60,19 +60,22 @@ def check_allocations(
     held: Mapping[str, Mapping[str, int]],
     used: Mapping[str, int],
     deleted: Collection[str] = (),
+    by_nova: Collection[str] = (),
 ) -> None:
     """Check that each VM with a place holds it, and that nobody holds anything else.
 
-    What dead schedulers have claimed may stay until the servers are deleted.
+    What Nova has claimed in a scheduler that died may stay until the servers are deleted, as it
+    does without hpc_sched.
 
     :param held: what Placement has: consumer to host to VCPUs
     :param deleted: VMs that users deleted before they had a host
+    :param by_nova: VMs that Nova has claimed
     """
     wanted: dict[str, dict[str, int]] = {}
     unknown: set[str] = set()
     for outcome in outcomes:
         if outcome.is_dead:
-            unknown.update(outcome.request.vms)
+            unknown.update(vm for vm in outcome.request.vms if vm in by_nova)
         for vm, host in _placed(outcome, deleted).items():
             wanted[vm] = {host: outcome.request.vcpus}
     for vm in sorted(held.keys() | wanted.keys()):

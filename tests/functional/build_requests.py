@@ -67,6 +67,23 @@ def remove(uuids: Sequence[str]) -> None:
             session.execute(sa.delete(model).where(model.instance_uuid.in_(list(uuids))))
 
 
+def delete(uuids: Sequence[str]) -> None:
+    """Remove build requests, as nova-api does if users delete VMs before they have a host."""
+    build = api_models.BuildRequest
+    with api_db.context_manager.writer.using(nova_context.get_admin_context()) as session:
+        session.execute(sa.delete(build).where(build.instance_uuid.in_(list(uuids))))
+
+
+def bury(uuids: Sequence[str]) -> None:
+    """Map VMs to cell0, as the conductor does with all of a request that has failed."""
+    mapping, cell = api_models.InstanceMapping, api_models.CellMapping
+    cell0 = sa.select(cell.id).where(cell.uuid == objects.CellMapping.CELL0_UUID).scalar_subquery()
+    update = sa.update(mapping).where(mapping.instance_uuid.in_(list(uuids)))
+    with api_db.context_manager.writer.using(nova_context.get_admin_context()) as session:
+        session.execute(update.values(cell_id=cell0))
+    delete(uuids)
+
+
 def _in(model: Any, uuids: Sequence[str]) -> set[str]:
     column = model.instance_uuid
     with api_db.context_manager.reader.using(nova_context.get_admin_context()) as session:

@@ -6,6 +6,7 @@ Nova, which is imported for them alone.
 
 import argparse
 import functools
+import importlib
 import importlib.util
 import os
 import platform
@@ -200,8 +201,24 @@ def with_devices(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
     return replace(snapshot, hypervisors=tuple(nodes))
 
 
-def _nova() -> Any:
-    """Return the module that calls Nova, or None if Nova is not installed."""
+def module_of_nova(args: argparse.Namespace, name: str) -> Any:
+    """Return a module that calls Nova, once nova.conf is read; raise ConfigError without either."""
+    options = read(args, "the nova.conf of nova-scheduler")
+    if (found := _nova(name)) is None:
+        raise exceptions.ConfigError(
+            "Nova is not installed: run this where nova-scheduler runs, in its Python environment"
+        )
+    from hpc_sched.nova_glue import service_setup
+
+    try:
+        service_setup.read_configuration(options.config_file or [], options.config_dir or [])
+    except (cfg.Error, OSError, ValueError) as error:
+        raise exceptions.ConfigError(f"nova.conf: {masking.masked(str(error))}") from error
+    return found
+
+
+def _nova(name: str = "hpc_sched.nova_glue.read.room.recorded_fitting") -> Any:
+    """Return a module that calls Nova, or None if Nova is not installed."""
     # A command reads with native threads, whatever Nova's services do.
     os.environ.setdefault("OS_NOVA_DISABLE_EVENTLET_PATCHING", "true")
     with warnings.catch_warnings():
@@ -211,7 +228,6 @@ def _nova() -> Any:
             from hpc_sched.nova_glue import service_setup
 
             service_setup.register_objects()
-            from hpc_sched.nova_glue.read.room import recorded_fitting
+            return importlib.import_module(name)
         except ImportError:
             return None
-    return recorded_fitting

@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 
 INTERVAL = 15.0  # seconds between two looks
 # Instances whose allocations are read in one look; newest first, the others in the next looks.
-MAX_READS = 64
+MAX_READS = 128
 # Seconds until an instance is looked at again, doubled from the first time to the last.
 FIRST_PAUSE, LONGEST_PAUSE = INTERVAL, 16 * INTERVAL
 

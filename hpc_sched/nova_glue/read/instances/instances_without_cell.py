@@ -12,7 +12,9 @@ a build request and no cell nothing is proved.
 """
 
 import datetime
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from nova import context as nova_context
@@ -33,7 +35,7 @@ WINDOW = 10_000
 class InstanceWithoutCell:
     """An instance that is being created, or is never built."""
 
-    number: int  # ascending with the time of creation
+    number: int  # ascending with the time of creation; 0 if no row names it
     uuid: str
     created_at: datetime.datetime | None
     is_in_cell0: bool
@@ -50,7 +52,9 @@ class InstanceWithoutCell:
         """What the databases say of it, in words."""
         if self.is_in_cell0:
             return "in cell0"
-        return "being created" if self.has_build_request else "deleted before it had a cell"
+        if self.has_build_request:
+            return "being created"
+        return "deleted before it had a cell" if self.number else "unknown to Nova"
 
 
 def read(context: nova_context.RequestContext, after: int = 0) -> list[InstanceWithoutCell]:
@@ -78,18 +82,57 @@ def read(context: nova_context.RequestContext, after: int = 0) -> list[InstanceW
         )
         .order_by(mapping.id.desc())
     )
+    found = databases.read_api(lambda: databases.api_rows(context, query), SOURCE)
+    return [
+        _instance(number, uuid, created_at, cell_id is not None, request_id is not None)
+        for number, uuid, created_at, cell_id, request_id in found
+    ]
+
+
+def of(context: nova_context.RequestContext, uuids: Sequence[str]) -> list[InstanceWithoutCell]:
+    """Return those of some consumers of allocations that are no instances in a cell, in order.
+
+    Nova removes the mapping of an instance that was deleted while it was scheduled; a migration is
+    no instance. Two queries in the API database.
+
+    :param uuids: at most ``databases.MAX_UUIDS``
+    :raises: one of ``databases.OUTAGES``
+    """
+    mapping, request, cell = (
+        api_models.InstanceMapping,
+        api_models.BuildRequest,
+        api_models.CellMapping,
+    )
+    query = (
+        sa.select(mapping.instance_uuid, mapping.id, mapping.created_at, cell.uuid)
+        .outerjoin(cell, cell.id == mapping.cell_id)
+        .where(mapping.instance_uuid.in_(uuids))
+    )
+    requested = sa.select(request.instance_uuid).where(request.instance_uuid.in_(uuids))
+
+    def rows() -> tuple[dict[str, Any], set[str]]:
+        # Build requests first: a mapping is there as long as these, and may then name a cell.
+        building = {uuid for (uuid,) in databases.api_rows(context, requested)}
+        return {uuid: own for uuid, *own in databases.api_rows(context, query)}, building
+
+    mapped, building = databases.read_api(rows, SOURCE)
+    cell0 = objects.CellMapping.CELL0_UUID
+    return [
+        _instance(number, uuid, created_at, at is not None, uuid in building)
+        for uuid in uuids
+        for number, created_at, at in [mapped.get(uuid, (0, None, None))]
+        if at in (None, cell0)
+    ]
+
+
+def _instance(
+    number: int,
+    uuid: str,
+    created_at: datetime.datetime | None,
+    is_in_cell0: bool,
+    has_build_request: bool,
+) -> InstanceWithoutCell:
     # A scheduler gets a request within that time, and serves it no longer than that.
     oldest = timeutils.utcnow() - datetime.timedelta(seconds=2 * CONF.long_rpc_timeout)
-    return [
-        InstanceWithoutCell(
-            number,
-            uuid,
-            created_at,
-            is_in_cell0=cell_id is not None,
-            has_build_request=request_id is not None,
-            is_over=created_at is None or created_at < oldest,
-        )
-        for number, uuid, created_at, cell_id, request_id in databases.read_api(
-            lambda: databases.api_rows(context, query), SOURCE
-        )
-    ]
+    is_over = created_at is None or created_at < oldest
+    return InstanceWithoutCell(number, uuid, created_at, is_in_cell0, has_build_request, is_over)
