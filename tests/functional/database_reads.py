@@ -20,6 +20,7 @@ from hpc_sched.nova_glue.read.instances import (
     group_members,
     host_instances,
     instance_applications,
+    instances_without_cell,
     member_records,
     request_instances,
 )
@@ -44,6 +45,7 @@ from tests.functional.population import (
     leaves,
     vcpus_of,
 )
+from tests.functional.population_rows import FORGOTTEN
 
 BIG_TABLES = frozenset(
     {
@@ -372,6 +374,44 @@ def _is_placed(on: Cloud) -> Any:
     return group_members.is_placed(on.alone.uuid), group_members.is_placed(waiting.uuid)
 
 
+def _newest_without_cell(_: Cloud) -> Any:
+    found = instances_without_cell.read(_admin())
+    assert [one.number for one in found] == sorted((one.number for one in found), reverse=True)
+    return {(one.uuid, one.is_in_cell0, one.has_build_request) for one in found}
+
+
+def _true_newest_without_cell(on: Cloud) -> Any:
+    # The newest mappings are the last copies of rows, without build requests.
+    newest = on.population.vms[-instances_without_cell.WINDOW :]
+    return {
+        (f"{vm.uuid[:30]}{FORGOTTEN - 1:06}", vm.cell is not None, False)
+        for vm in newest
+        if vm.cell in (None, "cell0")
+    }
+
+
+def _consumers_without_cell(on: Cloud) -> Any:
+    found = instances_without_cell.of(_admin(), [*_some_consumers(on), group_uuid("no instance")])
+    assert len({one.uuid for one in found}) == len(found)
+    return {(one.uuid, one.is_in_cell0, one.has_build_request, one.number > 0) for one in found}
+
+
+def _true_consumers_without_cell(on: Cloud) -> Any:
+    vms = {vm.uuid: vm for vm in on.population.vms}
+    found = {
+        (uuid, vm.cell is not None, vm.build_request is not None, True)
+        for uuid in _some_consumers(on)
+        if (vm := vms[uuid]).cell in (None, "cell0")
+    }
+    return found | {(group_uuid("no instance"), False, False, False)}
+
+
+def _some_consumers(on: Cloud) -> list[str]:
+    vms = on.population.vms
+    odd = [vm.uuid for vm in vms if vm.cell in (None, "cell0")]
+    return [*odd[::20], *(vm.uuid for vm in vms if vm.host)][:300]
+
+
 READS: Mapping[str, Read] = {
     f"the {GROUP} VMs of a group in both cells": Read(
         _api_members("wide"), _true_group("wide"), api=1
@@ -449,6 +489,21 @@ READS: Mapping[str, Read] = {
         lambda on: request_instances.requests_of(_admin(), [vm.uuid for vm in _sixteen(on)]),
         lambda on: {vm.uuid: vm.reservation for vm in _sixteen(on) if _waits(on, vm)},
         api=1,
+        is_small=True,
+    ),
+    # In both a build request may be looked for in each row of the few that there are.
+    "the newest instances without a cell": Read(
+        _newest_without_cell,
+        _true_newest_without_cell,
+        api=1,
+        whole=frozenset({"build_requests"}),
+        is_small=True,
+    ),
+    "which of some consumers are in no cell": Read(
+        _consumers_without_cell,
+        _true_consumers_without_cell,
+        api=2,
+        whole=frozenset({"build_requests"}),
         is_small=True,
     ),
     "every VM on every host": Read(

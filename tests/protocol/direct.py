@@ -34,7 +34,7 @@ class DirectAdapter:
         return self.placement.send("GET", url, is_typed=microversion == "1.38")
 
     def post(self, url: str, json: Any = None, **_: Any) -> Any:
-        """Send POST."""
+        """Send POST; a body says itself whether it has types of consumers."""
         self.calls.append(f"POST {url}")
         self.bodies.append(json)
         fate = self.fates.pop(0) if self.fates else "ok"

@@ -4,17 +4,19 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
+from typing import ClassVar
 
 import nova.conf
 import pytest
 from keystoneauth1 import adapter, noauth, session
 from nova.scheduler.client import report
 
-from hpc_sched import conf
+from hpc_sched import conf, exceptions
 from hpc_sched.nova_glue.io import allocations
-from hpc_sched.nova_glue.io.allocations import Answer, Consumer, Owner
-from tests.protocol.direct import connected
-from tests.protocol.placement_model import PlacementModel, Provider
+from hpc_sched.nova_glue.io.allocations import Answer, Consumer, Owner, Written
+from tests.protocol.direct import DirectAdapter, connected
+from tests.protocol.placement_model import PlacementModel, Provider, error
 
 CONF = nova.conf.CONF
 OWNER = Owner("project", "user")
@@ -84,6 +86,66 @@ def test_a_connection_that_ends_without_an_answer_leaves_it_open(monkeypatch, th
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         accept_and(server, then)
         assert answer_of(monkeypatch, server.getsockname()[1]) is Answer.UNKNOWN
+
+
+class OlderPlacement:
+    """Placement without types of consumers."""
+
+    additional_headers: ClassVar[dict[str, str]] = {}
+
+    def __init__(self) -> None:
+        self.placement = DirectAdapter(PlacementModel({"p": Provider("p", {"VCPU": 1})}))
+
+    def _send(self, method: str, url: str, microversion: str, *body: object) -> object:
+        if microversion == "1.38":
+            return error(406, "Version not found")
+        return getattr(self.placement, method)(url, *body, microversion=microversion)
+
+    def get(self, url: str, microversion: str, **_: object) -> object:
+        return self._send("get", url, microversion)
+
+    def post(self, url: str, json: object, microversion: str, **_: object) -> object:
+        return self._send("post", url, microversion, json)
+
+
+def test_a_placement_without_types_of_consumers_claims_nothing_and_is_named(monkeypatch):
+    client = report.SchedulerReportClient(adapter=OlderPlacement())
+    monkeypatch.setattr(report, "PLACEMENTCLIENT", client)
+    [found] = claim("a")
+    written = allocations.write(OWNER, [replace(found, is_claim=True)])
+    assert written == Written(Answer.FAILED, "Placement has no microversion 1.38")
+    with pytest.raises(exceptions.UnansweredError, match=r"no microversion 1\.38"):
+        allocations.read_unused_claim("a")
+    # What Nova has written is still repaired.
+    assert allocations.write(OWNER, claim("a")).answer is Answer.DONE
+    assert allocations.read("a").generation == 1
+
+
+def test_only_a_claim_that_nova_has_not_written_is_an_unused_one():
+    placement = PlacementModel({"p": Provider("p", {"VCPU": 3})})
+    with connected(placement):
+        for uuid in "ab":
+            [found] = claim(uuid)
+            assert allocations.write(OWNER, [replace(found, is_claim=True)]).answer is Answer.DONE
+        allocations.write(OWNER, claim("c"))
+        assert allocations.read_unused_claim("c") is None, "by Nova alone"
+        assert allocations.read_unused_claim("d") is None, "nothing"
+        stale = allocations.read_unused_claim("a")
+        assert stale is not None
+        assert stale.owner == OWNER
+        # Nova writes the same: its type stays, and says no more that it is ours.
+        allocations.write(OWNER, claim("a", 1))
+        assert placement.consumers["a"].type == "HPC_SCHED_1"
+        assert allocations.read_unused_claim("a") is None
+        assert allocations.release(stale) is Answer.CONSUMER_CHANGED
+        # It is planned again.
+        [found] = claim("b", 1)
+        allocations.write(OWNER, [replace(found, is_claim=True)])
+        again = allocations.read_unused_claim("b")
+        assert again is not None
+        assert again.consumer.generation == 2
+        assert allocations.release(again) is Answer.DONE
+        assert placement.consumers.keys() == {"a", "c"}
 
 
 def test_each_kind_of_refusal_is_told_apart():
