@@ -61,6 +61,11 @@ def parser() -> argparse.ArgumentParser:
         help="of hpc_sched, in seconds; a request's deadline is twice as long, and all processes "
         "share the cores of one machine (default: 20)",
     )
+    add(
+        "--placement-delay",
+        type=float,
+        help="seconds before each call to Placement (default: 0; with sighup 0.2)",
+    )
     add("--keep", type=Path, help="folder for logs, which must not exist yet")
     return found
 
@@ -96,7 +101,11 @@ def main() -> int:
 def _run(chosen: argparse.Namespace, sides: list[str], folder: Path) -> dict[str, results.Result]:
     """Return the results of each side."""
     found: dict[str, results.Result] = {}
-    options = (chosen.database, folder, chosen.conflict_retries, chosen.cell_timeout)
+    is_reload = chosen.scenario == "sighup"
+    delay = chosen.placement_delay
+    if delay is None:
+        delay = 0.2 if is_reload else 0.0
+    options = (chosen.database, folder, chosen.conflict_retries, chosen.cell_timeout, delay)
     with deployment.deployed(*options) as deployed:
         config.parse_args(["contention", "--config-file", str(deployed.conf)])
         cloud = Cloud(deployed)
@@ -104,7 +113,7 @@ def _run(chosen: argparse.Namespace, sides: list[str], folder: Path) -> dict[str
         log = timeline.CallLog(deployed.placement_log)
         for side in sides:
             result = found[side] = results.Result()
-            with deployed.schedulers(side, chosen.schedulers) as schedulers:
+            with deployed.schedulers(side, chosen.schedulers, reload=is_reload) as schedulers:
                 for number in range(chosen.first_round, chosen.first_round + chosen.rounds):
                     seed = f"{chosen.seed} {chosen.scenario} {number}"
                     burst = bursts.SCENARIOS[chosen.scenario](random.Random(seed))

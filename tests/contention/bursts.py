@@ -30,6 +30,9 @@ class Burst:
     used: Mapping[str, int]  # host to VCPUs
     requests: tuple[Request, ...]
     kill_after: float | None = None  # seconds until a scheduler is killed
+    # The gang claim at which its scheduler is killed, 1 for the first of the burst.
+    kill_at: int | None = None
+    reload_after: float | None = None  # seconds until one gets SIGHUP
 
 
 @dataclass(frozen=True)
@@ -94,13 +97,24 @@ def singles(numbers: random.Random) -> Burst:
 
 
 def sigkill(numbers: random.Random) -> Burst:
-    """A mixed burst during which a scheduler is killed, and some VMs deleted by their users."""
+    """A mixed burst during which a scheduler is killed, and some VMs deleted by their users.
+
+    In every second one it is killed with a gang claim that it has just made.
+    """
     burst = mixed(numbers)
     requests = [
         replace(found, deleted_after=numbers.uniform(0.0, 2.0)) if numbers.random() < 0.3 else found
         for found in burst.requests
     ]
+    if numbers.random() < 0.5:
+        return Burst(burst.used, tuple(requests), kill_at=numbers.randint(1, 3))
     return Burst(burst.used, tuple(requests), kill_after=numbers.uniform(0.0, 2.5))
+
+
+def sighup(numbers: random.Random) -> Burst:
+    """A mixed burst during which a scheduler gets SIGHUP, which ends its worker."""
+    burst = mixed(numbers)
+    return Burst(burst.used, burst.requests, reload_after=numbers.uniform(0.0, 2.5))
 
 
 def quiet(numbers: random.Random) -> Burst:
@@ -114,6 +128,7 @@ SCENARIOS: Mapping[str, Callable[[random.Random], Burst]] = {
     "leaves": leaves,
     "singles": singles,
     "sigkill": sigkill,
+    "sighup": sighup,
     "quiet": quiet,
 }
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -94,6 +97,48 @@ class Scheduler:
             future.set_exception(SchedulerDiedError())
 
 
+@dataclass
+class ReloadingScheduler(Scheduler):
+    """A scheduler's master process, whose worker serves requests until it gets SIGHUP."""
+
+    path: str = ""  # of the socket that stands for the queue of messages
+
+    def start(self) -> None:
+        """Start master and worker, and wait until that takes requests."""
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, cwd=ROOT, text=True)
+        assert self.process.stdout is not None
+        if json.loads(self.process.stdout.readline() or "null") != "ready":
+            raise SystemExit(f"a scheduler did not start: {' '.join(map(str, self.command))}")
+        # Each further worker says that it is ready.
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+
+    def ask(self, spec: objects.RequestSpec, uuids: Sequence[str]) -> Mapping[str, Any]:
+        """Return the answer to a request.
+
+        :raises SchedulerDiedError: if the worker ends before
+        """
+        asked = {"spec": spec.obj_to_primitive(), "uuids": list(uuids), "alternates": True}
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(self.path)
+            connection.sendall(json.dumps(asked).encode() + b"\n")
+            with connection.makefile() as stream:
+                line = stream.readline()
+        if not line:
+            raise SchedulerDiedError
+        found: Mapping[str, Any] = json.loads(line)
+        return found
+
+    def reload(self) -> None:
+        """Send SIGHUP."""
+        self.process.send_signal(signal.SIGHUP)
+
+    def kill(self) -> None:
+        """End master and worker at once."""
+        # Nova's launcher makes its master the leader of a group.
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
 @dataclass(frozen=True)
 class Deployment:
     """What all sides share."""
@@ -106,9 +151,14 @@ class Deployment:
     cell_timeout: int  # of hpc_sched, in seconds
 
     @contextmanager
-    def schedulers(self, side: str, count: int) -> Iterator[list[Scheduler]]:
-        """Yield schedulers of one side that have started; they end afterwards."""
-        found = []
+    def schedulers(
+        self, side: str, count: int, *, reload: bool = False
+    ) -> Iterator[list[Scheduler]]:
+        """Yield schedulers of one side that have started; they end afterwards.
+
+        :param reload: whether they can be sent SIGHUP
+        """
+        found: list[Scheduler] = []
         for number in range(count):
             name = f"{side}{number}"
             decisions = self.folder / f"{name}.jsonl"
@@ -117,8 +167,17 @@ class Deployment:
             files = ("--config-file", str(self.conf), "--config-file", str(own))
             log = ("--log-file", str(self.folder / f"{name}.log"))
             times = self.folder / f"{name}.times"
-            process = (sys.executable, "-m", "tests.contention.timed_scheduler", str(times))
-            found.append(Scheduler((*process, *files, *log), decisions, times))
+            if reload:
+                path = str(self.folder / f"{name}.socket")
+                process = ("tests.contention.reloading_scheduler", path, str(times))
+            else:
+                process = ("tests.contention.timed_scheduler", str(times))
+            command = (sys.executable, "-m", *process, *files, *log)
+            found.append(
+                ReloadingScheduler(command, decisions, times, path=path)
+                if reload
+                else Scheduler(command, decisions, times)
+            )
         with ExitStack() as stack:
             for scheduler in found:
                 scheduler.start()
@@ -128,17 +187,19 @@ class Deployment:
 
 @contextmanager
 def deployed(
-    engine: str, folder: Path, conflict_retries: int, cell_timeout: int
+    engine: str, folder: Path, conflict_retries: int, cell_timeout: int, delay: float = 0.0
 ) -> Iterator[Deployment]:
     """Yield an empty deployment on databases of its own, which are dropped afterwards.
 
     :param conflict_retries: Placement's ``allocation_conflict_retry_count``
     :param cell_timeout: of hpc_sched, in seconds
+    :param delay: of Placement's answers, in seconds
     """
     with ExitStack() as stack:
         databases = stack.enter_context(engines.migrated(engine))
         url = stack.enter_context(servers.databases_on(engine))("placement")
-        endpoint, log = stack.enter_context(placement_served(url, folder, conflict_retries))
+        served = placement_served(url, folder, conflict_retries, delay)
+        endpoint, log = stack.enter_context(served)
         conf = write_conf(
             folder / "nova.conf",
             {
@@ -160,11 +221,14 @@ def deployed(
 
 
 @contextmanager
-def placement_served(url: str, folder: Path, conflict_retries: int) -> Iterator[tuple[str, Path]]:
+def placement_served(
+    url: str, folder: Path, conflict_retries: int, delay: float = 0.0
+) -> Iterator[tuple[str, Path]]:
     """Yield the URL of a Placement that is a process of its own, and the log of its calls.
 
     :param url: of its database
     :param conflict_retries: its ``allocation_conflict_retry_count``
+    :param delay: of its answers, in seconds
     """
     log = folder / "placement.jsonl"
     placement = write_conf(
@@ -175,7 +239,8 @@ def placement_served(url: str, folder: Path, conflict_retries: int) -> Iterator[
             "placement_database": {"connection": url, "sync_on_startup": "true"},
         },
     )
-    command = (sys.executable, "-m", "tests.contention.placement_server", placement, log)
+    arguments = (placement, log, str(delay))
+    command = (sys.executable, "-m", "tests.contention.placement_server", *arguments)
     with ExitStack() as stack:
         errors = stack.enter_context((folder / "placement.log").open("w"))
         served = subprocess.Popen(

@@ -1,7 +1,7 @@
 """Placement over HTTP, where every request is an admin's.
 
-Run as ``python -m tests.contention.placement_server CONFIG LOG`` it is a process of its own, which
-says its port on stdout and logs the calls that it is sent.
+Run as ``python -m tests.contention.placement_server CONFIG LOG DELAY`` it is a process of its own,
+which says its port on stdout and logs the calls that it is sent, each after some seconds.
 """
 
 import io
@@ -20,13 +20,17 @@ from placement import db_api, deploy
 from tests.contention.wsgi_server import Application, Environ, die_with_parent, make_server
 
 
-def logged(application: Application, log: TextIO) -> Application:
-    """Return an application that logs each call as a line of JSON, when it has been answered."""
+def logged(application: Application, log: TextIO, delay: float = 0.0) -> Application:
+    """Return an application that logs each call as a line of JSON, when it has been answered.
+
+    :param delay: seconds before each call
+    """
     lock = threading.Lock()
 
     def call(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         sent = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         environ["wsgi.input"] = io.BytesIO(sent)
+        time.sleep(delay)
         entry: Environ = {
             "began": time.monotonic(),
             "method": environ["REQUEST_METHOD"],
@@ -54,14 +58,14 @@ def logged(application: Application, log: TextIO) -> Application:
 def main() -> None:
     """Serve until the process is killed."""
     die_with_parent()
-    path, log = sys.argv[1:]
+    path, log, *delay = sys.argv[1:]
     config = cfg.ConfigOpts()
     placement_conf.register_opts(config)
     config(["--config-file", path], project="placement")
     db_api.configure(config)
     application = deploy.loadapp(config)
     with Path(log).open("a") as file:
-        server = make_server(logged(application, file))
+        server = make_server(logged(application, file, float(*delay)))
         print(server.server_port, flush=True)
         server.serve_forever()
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from hpc_sched.nova_glue.claim import abandoned_claims, claim_followup
 from tests.contention import placement_rows, timeline, verification
 from tests.contention.bursts import Burst, Outcome
 from tests.contention.cloud import Cloud
-from tests.contention.deployment import Scheduler
+from tests.contention.deployment import ReloadingScheduler, Scheduler
 from tests.contention.verification import Broken, Findings
 
 # Seconds for schedulers to release what they claimed in vain, at most: a request that Nova itself
@@ -29,6 +30,8 @@ SETTLED_IN = claim_followup.ALL_AFTER + claim_followup.ALL_EVERY + 1.0
 # for these every so often, and release them all at the second look, if they are very many.
 RELEASED_IN = 2 * abandoned_claims.INTERVAL + 5.0
 LOOK_EVERY = 0.1
+# Seconds that a gang claim is waited for, to kill its scheduler; and between two looks.
+CLAIMED_IN, CLAIMED_EVERY = 30.0, 0.005
 
 
 @dataclass
@@ -55,12 +58,16 @@ def run(
             cloud.add_group(request.group, request.policy)
     log.skip()
     numbers = random.Random(seed)
-    victim = numbers.choice(list(schedulers)) if burst.kill_after is not None else None
-    outcomes = _send(cloud, schedulers, burst, victim)
+    victim = numbers.choice(list(schedulers))
+    outcomes = _send(cloud, log, schedulers, burst, victim)
     end = time.monotonic()
     found = Round(outcomes, Findings())
     by_nova = _settle(cloud, log, burst, found)
     findings = found.findings
+    if burst.reload_after is not None:
+        for outcome in outcomes:
+            if outcome.is_dead:
+                findings.add(Broken.LOST, outcome.request.vms[0])
     line, calls = log.read(burst.used, placement_rows.providers(cloud.placement_engine))
     verification.check_wishes(findings, outcomes, line, cloud.deleted)
     deadline = 2.0 * cloud.deployment.cell_timeout
@@ -83,13 +90,18 @@ def run(
     for consumer, places in left.items():
         findings.add(Broken.LEFT, f"{consumer} holds {places} after all servers were deleted")
         cloud.placement.delete_allocation_for_instance(cloud.context, consumer, force=True)
-    if victim is not None:
-        victim.start()
+    for scheduler in schedulers:
+        if scheduler.process.poll() is not None:
+            scheduler.start()
     return found
 
 
 def _send(
-    cloud: Cloud, schedulers: Sequence[Scheduler], burst: Burst, victim: Scheduler | None
+    cloud: Cloud,
+    log: timeline.CallLog,
+    schedulers: Sequence[Scheduler],
+    burst: Burst,
+    victim: Scheduler,
 ) -> list[Outcome]:
     begin = threading.Barrier(len(burst.requests))
     timers = [
@@ -97,9 +109,14 @@ def _send(
         for request in burst.requests
         if request.deleted_after is not None
     ]
-    if victim is not None:
-        assert burst.kill_after is not None
+    if burst.kill_after is not None:
         timers.append(threading.Timer(burst.kill_after, victim.kill))
+    if burst.kill_at is not None:
+        killing = partial(_kill_at, log, burst.kill_at, schedulers, burst)
+        timers.append(threading.Timer(0, killing))
+    if burst.reload_after is not None:
+        assert isinstance(victim, ReloadingScheduler)
+        timers.append(threading.Timer(burst.reload_after, victim.reload))
 
     def send(number: int) -> Outcome:
         request = burst.requests[number]
@@ -116,6 +133,24 @@ def _send(
     return outcomes
 
 
+def _kill_at(
+    log: timeline.CallLog, number: int, schedulers: Sequence[Scheduler], burst: Burst
+) -> None:
+    """Kill the scheduler that has made one of the burst's gang claims; none without that claim."""
+    of_vm = {
+        vm: schedulers[i % len(schedulers)]
+        for i, request in enumerate(burst.requests)
+        for vm in request.vms
+    }
+    until = time.monotonic() + CLAIMED_IN
+    while time.monotonic() < until:
+        claims = log.gang_claims()
+        if len(claims) >= number:
+            of_vm[claims[number - 1][0]].kill()
+            return
+        time.sleep(CLAIMED_EVERY)
+
+
 def _settle(cloud: Cloud, log: timeline.CallLog, burst: Burst, found: Round) -> set[str]:
     """Note what is wrong with allocations once schedulers had time to release theirs.
 
@@ -123,7 +158,9 @@ def _settle(cloud: Cloud, log: timeline.CallLog, burst: Burst, found: Round) -> 
     """
     began = time.monotonic()
     dead = {vm for outcome in found.outcomes if outcome.is_dead for vm in outcome.request.vms}
-    until = began + (RELEASED_IN if dead else SETTLED_IN)
+    ends = (burst.kill_after, burst.kill_at, burst.reload_after)
+    is_ended = any(one is not None for one in ends)
+    until = began + (RELEASED_IN if is_ended else SETTLED_IN)
     while True:
         found.findings = Findings()
         held, by_nova = cloud.allocations(), log.claimed_by_nova()

@@ -102,6 +102,15 @@ class CallLog:
             if call["path"].startswith("/allocations/")
         }
 
+    def gang_claims(self) -> list[list[str]]:
+        """Return the consumers of each claim ahead of Nova's since then, in their order."""
+        return [
+            list(call["body"])
+            for call in self._calls()
+            if call["method"] == "POST" and call["status"] == 204
+            if all("consumer_type" in claim for claim in call["body"].values())
+        ]
+
     def _calls(self) -> list[dict[str, Any]]:
         with self.path.open() as file:
             file.seek(self.offset)

@@ -29,6 +29,7 @@ class Broken(StrEnum):
     REFUSED = "refused with room"
     SPLIT = "split against its plan"
     FAILED = "failed"
+    LOST = "not answered after SIGHUP"
     TIMES = "parts do not add up"
 
 

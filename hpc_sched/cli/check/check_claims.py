@@ -58,7 +58,7 @@ RELEASED, DEAD, NOT_PROVED = "dead, released", "dead", "not proved dead"
 
 
 def _verdict(one: Any, *, is_released: bool) -> str:
-    """Return what is known of a claim's request; release the claim of a dead one if told so."""
+    """Return the state of a claim's request; release the claim of a dead one where wanted."""
     if not one.instance.is_dead:
         return NOT_PROVED
     if not is_released:
