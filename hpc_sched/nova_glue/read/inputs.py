@@ -179,7 +179,8 @@ def read(
     :param read_holds: returns the holds
     """
     request = request_spec.from_spec(spec, fabric.topology.request_levels)
-    if request is None:
+    # An invalid guarantee does not block an instance that may never have been in a group.
+    if request is None or (request.has_lost_group and request.hpc_specs.is_unclear):
         return None
     there = colocated() if request.bounded_by or request.by_mdobp else None
     in_flight = there.host_instances.in_flight if there is not None else {}
@@ -187,6 +188,8 @@ def read(
     found = group_members.read(
         request, states, look_up(request, in_flight), destinations=holds.destinations
     )
+    if request.has_lost_group and found.is_alone:
+        return None
     shunned = shunned_hosts.find(states, spec)
     most = server_group_policy.most_per_host(request.max_per_host)
     rooms = HostRooms(states, request.demand, request.fitting, most_per_host=most)

@@ -36,6 +36,7 @@ class RequestedGroup:
     project_id: str | None = None
     fitting: NovaFitting | None = None  # None without NUMA cells and PCI devices
     is_move: bool = False  # the RequestSpec says so; if not, the databases may
+    has_lost_group: bool = False  # as has_lost_group(): its instances may have been no group
 
     @property
     def group_id(self) -> str:
@@ -67,11 +68,11 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGrou
     """Return the group of a RequestSpec, or None if there is no group to plan.
 
     None for a rebuild, class ``none``, and without a server group for a single VM and for a
-    multi-create that is no implicit group.
+    multi-create that is no implicit group, unless its group may have been deleted.
 
     :param levels: the names of the fabric's levels
     """
-    if scheduler_utils.request_is_rebuild(spec) or not is_group(spec):
+    if scheduler_utils.request_is_rebuild(spec) or not is_or_was_group(spec):
         return None
     hpc_specs = hpc_specs_of(spec, levels)
     if hpc_specs.app_class == "none":
@@ -92,6 +93,7 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGrou
         project_id=project_of(spec),
         fitting=NovaFitting.of(spec),
         is_move=is_move(spec),
+        has_lost_group=has_lost_group(spec),
     )
 
 
@@ -122,6 +124,25 @@ def is_group(spec: objects.RequestSpec) -> bool:
     return _server_group(spec) is not None or (
         count_of(spec) > 1 and is_implicit_group(extra_specs_of(spec.flavor), hints_of(spec))
     )
+
+
+def has_lost_group(spec: objects.RequestSpec) -> bool:
+    """True if a move may be of an instance whose server group has been deleted.
+
+    Nova then removes the group from the RequestSpec too. The keys that only a group can have remain
+    in the flavor, and the instances that were created by the same request are the group.
+    Without a server group a new request with such keys is refused.
+    """
+    if not is_move(spec) or count_of(spec) == 1 or is_group(spec):
+        return False
+    # Which levels there are does not matter for the keys.
+    found = core_extra_specs.read(extra_specs_of(spec.flavor), hints_of(spec), (), _defaults())
+    return bool(found.group_keys)
+
+
+def is_or_was_group(spec: objects.RequestSpec) -> bool:
+    """True if the VMs of a request belong to a group, or may have before it was deleted."""
+    return is_group(spec) or has_lost_group(spec)
 
 
 def group_fault(spec: objects.RequestSpec, hpc_specs: HPCSpecs) -> str | None:
@@ -211,7 +232,8 @@ def hpc_specs_of(spec: objects.RequestSpec, levels: Sequence[str]) -> HPCSpecs:
 
 def application_of(spec: objects.RequestSpec) -> tuple[Application, tuple[str, ...]]:
     """Return the application of a request's VMs without its group, and the faults in it."""
-    return application_in(extra_specs_of(spec.flavor), hints_of(spec), in_group=is_group(spec))
+    in_group = is_or_was_group(spec)
+    return application_in(extra_specs_of(spec.flavor), hints_of(spec), in_group=in_group)
 
 
 def application_in(

@@ -60,6 +60,11 @@ class GroupMembership:
         """Members that await a place, at least those of this request."""
         return max(len(self.queue), self.left)
 
+    @property
+    def is_alone(self) -> bool:
+        """True if the group has no other VM than one that moves."""
+        return not self.members and self.awaiting == 1 and not self.is_partial
+
 
 def read(
     request: request_spec.RequestedGroup,
