@@ -4,12 +4,13 @@ Every host takes one VM. The fabric is drawn at MOVES in :mod:`tests.functional.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.functional import faults
 from tests.functional.cloud_kinds import MOVES
+from tests.functional.moving_servers import dead, disabled, evacuate, hosts_after
 from tests.functional.shared_clouds import cloud_mark
 from tests.functional.tested_cloud import TestedCloud
 
@@ -67,26 +68,6 @@ def start_group(cloud: TestedCloud) -> Iterator[Callable[..., dict[str, str]]]:
     cloud.remove(made)
 
 
-def set_service(cloud: TestedCloud, host: str, **values: object) -> None:
-    service = cloud.api.get_services(host=host, binary="nova-compute")[0]
-    cloud.api.put_service(service["id"], values)
-
-
-@contextlib.contextmanager
-def dead(cloud: TestedCloud, hosts: Sequence[str]) -> Iterator[None]:
-    """Take hosts off the fabric; what has left them is cleaned up at the end."""
-    for host in hosts:
-        cloud.computes[host].stop()
-        set_service(cloud, host, forced_down=True)
-    try:
-        yield
-    finally:
-        # A compute that starts cleans up after evacuated VMs; before that Nova leaves it down.
-        for host in hosts:
-            cloud.computes[host].start()
-            set_service(cloud, host, forced_down=False)
-
-
 def hosts_below(switches: dict[str, str], switch: str) -> list[str]:
     return [host for host, above in switches.items() if above == switch]
 
@@ -96,11 +77,6 @@ APIS = {
     "no api database": faults.api_database_gone_for_us,
     "an api database that hangs": faults.api_database_hangs_for_us,
 }
-
-
-def hosts_after(cloud: TestedCloud, servers: Iterable[str]) -> list[str]:
-    shown = [cloud.api.get_server(server) for server in servers]
-    return [server["OS-EXT-SRV-ATTR:hypervisor_hostname"] for server in shown]
 
 
 CASES = [
@@ -134,21 +110,6 @@ def test_a_group_on_a_dead_switch_is_together_again_after_its_evacuation_one_by_
         assert other != switch
 
 
-def evacuate_at_once(cloud: TestedCloud, servers: Iterable[str]) -> list[str]:
-    """Evacuate servers without waiting for each; return their hosts."""
-    wanted = list(servers)
-
-    def ended() -> int:
-        moves = [one for one in cloud.api.get_migrations() if one["instance_uuid"] in wanted]
-        return sum(one["status"] in (*ENDED, "completed") for one in moves)
-
-    before = ended()
-    for server in wanted:
-        cloud.api.post_server_action(server, {"evacuate": {}})
-    faults.wait_until(lambda: ended() == before + len(wanted), 120)
-    return hosts_after(cloud, wanted)
-
-
 @pytest.mark.parametrize("kind", [LEAF, CLASS_ALONE], ids=["leaf", "no constraint"])
 def test_a_group_that_is_evacuated_all_at_once_is_together_again_also_after_a_second_failure(
     cloud, start_group, kind
@@ -158,25 +119,14 @@ def test_a_group_that_is_evacuated_all_at_once_is_together_again_also_after_a_se
     before = start_group(specs, count)
     [leaf] = {LEAF_OF[host] for host in before.values()}
     with dead(cloud, LEAVES[leaf]):
-        hosts = evacuate_at_once(cloud, before)
+        hosts = evacuate(cloud, *before)
         assert len(set(hosts)) == count
         [second] = {LEAF_OF[host] for host in hosts}
         with dead(cloud, LEAVES[second]):
-            hosts = evacuate_at_once(cloud, before)
+            hosts = evacuate(cloud, *before)
             assert len(set(hosts)) == count
             [third] = {LEAF_OF[host] for host in hosts}
             assert third not in (leaf, second)
-
-
-@contextlib.contextmanager
-def disabled(cloud: TestedCloud, hosts: Sequence[str]) -> Iterator[None]:
-    for host in hosts:
-        set_service(cloud, host, status="disabled")
-    try:
-        yield
-    finally:
-        for host in hosts:
-            set_service(cloud, host, status="enabled")
 
 
 def test_a_vm_that_moves_stays_with_one_on_a_disabled_host_where_both_have_room(cloud, start_group):
