@@ -152,6 +152,8 @@ class ThinCloud(TestedCloud):
         methods = {name: _lacks(name) for name in RPC_METHODS}
         methods["build_and_run_instance"] = lambda _, *args, **said: self._build(*args, **said)
         methods["terminate_instance"] = lambda _, *args: self._terminate(*args)
+        methods["soft_delete_instance"] = lambda _, *args: _stay_as(vm_states.SOFT_DELETED, *args)
+        methods["restore_instance"] = lambda _, *args: _stay_as(vm_states.ACTIVE, *args)
         # Nova's fake driver has no pools of hypervisors.
         for name in ("add_aggregate_host", "remove_aggregate_host"):
             methods[name] = lambda _, *_args, **_said: None
@@ -188,8 +190,9 @@ class ThinCloud(TestedCloud):
             if not wanted:
                 return
             with nova_context.target_cell(admin, mapping) as in_cell:
+                these = {"uuid": sorted(wanted), "deleted": False, "soft_deleted": True}
                 found = objects.InstanceList.get_by_filters(
-                    in_cell, {"uuid": sorted(wanted), "deleted": False}, expected_attrs=ATTRIBUTES
+                    in_cell, these, expected_attrs=ATTRIBUTES
                 )
                 placed = [vm for vm in found if vm.host in self.thin]
                 for vm in placed:
@@ -238,8 +241,16 @@ def _queue_for_delete(uuids: Sequence[str]) -> None:
         session.execute(marked.values(queued_for_delete=True))
 
 
+def _stay_as(
+    vm_state: str, _context: nova_context.RequestContext, instance: objects.Instance
+) -> None:
+    """Soft-delete an instance, or restore it: it keeps its host."""
+    instance.vm_state, instance.task_state = vm_state, None
+    instance.save()
+
+
 def _lacks(name: str) -> Callable[..., None]:
     def refuse(*_args: Any, **_kwargs: Any) -> None:
-        raise NotImplementedError(f"{name}: thin computes build and delete only")
+        raise NotImplementedError(f"{name}: thin computes build, delete and restore only")
 
     return refuse
