@@ -35,7 +35,7 @@ PART_FOR_ROWS = 0.5
 BUSY = 0.5
 _LOOK = 0.1  # seconds between two looks
 
-_LEFT_ALONE = "left alone after a timeout"
+LEFT_ALONE = "left alone after a timeout"
 
 
 # The source that this thread reads.
@@ -98,7 +98,7 @@ class CircuitBreaker:
                     self._leave(self.probe)
                     self._open()
                 if now < self.retry_at or self.probe is not None:
-                    answer.set_exception(exceptions.UnansweredError(_LEFT_ALONE))
+                    answer.set_exception(exceptions.UnansweredError(LEFT_ALONE))
                     return answer
                 self.probe, self._probe_began = answer, now
             elif not self._has_room():
@@ -250,7 +250,7 @@ def _ask(
         clock.current.wait_for_futures(probes.values(), wait)
         for source in _late(probes):
             del started[source]
-            found[source] = exceptions.UnansweredError(_LEFT_ALONE)
+            found[source] = exceptions.UnansweredError(LEFT_ALONE)
     clock.current.wait_for_futures(_late(started).values(), deadline - clock.current.monotonic())
     if request.rows_until is not None:
         _wait_for_rows(asked, started, request.rows_until, is_busy)

@@ -19,7 +19,7 @@ from oslo_utils import timeutils
 from sqlalchemy import orm
 
 from hpc_sched import exceptions, masking
-from hpc_sched.nova_glue.io import circuit_breaker
+from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
 
 Row = TypeVar("Row")
 Answer = TypeVar("Answer")
@@ -71,11 +71,19 @@ def read_api(read: Callable[[], Answer], source: str = API_DATABASE) -> Answer:
     """Return what a function reads from the API database, within the request's deadline.
 
     A function that misses the deadline goes on in its thread: it must not change shared state.
+    A request that has got no answer once does not ask again: it waits for that one time.
 
     :param source: another name for long reads, which then do not delay the others
     :raises exceptions.UnansweredError: if the database does not answer in time
     """
-    return circuit_breaker.ask_one(source, read)
+    silent = request_deadline.current().silent
+    if source in silent:
+        raise exceptions.UnansweredError(circuit_breaker.LEFT_ALONE)
+    try:
+        return circuit_breaker.ask_one(source, read)
+    except exceptions.UnansweredError:
+        silent.add(source)
+        raise
 
 
 def read_cells(

@@ -64,6 +64,7 @@ class RequestDeadline:
     # the reads of one request.
     rows_until: float | None = None
     logged: set[str] = field(default_factory=set)  # sources whose problems have been logged
+    silent: set[str] = field(default_factory=set)  # databases that have not answered it in time
     clock: RequestClock = field(default_factory=RequestClock)
     # Called before the plugin returns to Nova.
     at_return: list[Callable[[], None]] = field(default_factory=list)
@@ -131,6 +132,11 @@ def remaining() -> float:
 def remaining_in_all() -> float:
     """Return how many seconds all further reads of the request may take."""
     return float(2 * CONF.hpc_sched.cell_timeout - current().waited)
+
+
+def has_waited_long() -> bool:
+    """True if the request can do without reads that it does not need."""
+    return bool(current().waited >= CONF.hpc_sched.cell_timeout / 2)
 
 
 @contextmanager
