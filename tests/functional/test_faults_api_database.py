@@ -9,6 +9,7 @@
 """
 
 import errno
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +17,11 @@ from pathlib import Path
 import pytest
 from nova import context as nova_context
 from nova import objects
+from oslo_utils import uuidutils
 
-from hpc_sched.nova_glue.io import circuit_breaker, databases
+from hpc_sched import exceptions
+from hpc_sched.nova_glue.io import circuit_breaker, databases, request_deadline
+from hpc_sched.nova_glue.read.instances import group_members
 from tests.functional import faults, outcomes, rows
 from tests.functional.claims import ClaimsOnly
 from tests.functional.cloud_kinds import EMPTY
@@ -25,6 +29,7 @@ from tests.functional.clouds import leaves_used
 from tests.functional.faults import TIMEOUT
 from tests.functional.shared_clouds import cloud_mark
 from tests.functional.tested_cloud import TestedCloud
+from tests.turned_clock import TurnedClock
 
 LEAVES = {f"leaf{n + 1}": [f"n{8 * n + m:02}" for m in range(1, 9)] for n in range(2)}
 
@@ -74,14 +79,14 @@ def test_without_the_api_database_groups_are_placed_and_nothing_is_promised(clai
 
 
 @contextmanager
-def hanging() -> Iterator[None]:
+def hanging() -> Iterator[TurnedClock]:
     """Have the API database hang; time passes only while the plugin waits for it."""
     with (
         faults.silent_server() as port,
         faults.api_database_at(port),
-        faults.turned_clock(databases.API_DATABASE),
+        faults.turned_clock(databases.API_DATABASE) as clock,
     ):
-        yield
+        yield clock
 
 
 def test_an_api_database_that_hangs_costs_one_timeout_and_is_asked_again_later(
@@ -104,6 +109,53 @@ def test_an_api_database_that_hangs_costs_one_timeout_and_is_asked_again_later(
     monkeypatch.setattr(circuit_breaker.breakers[databases.API_DATABASE], "retry_at", 0.0)
     assert leaves_used(LEAVES, place(claims, group, require="leaf").hosts) == {leaf: 2}
     assert faults.said(caplog) == []
+
+
+def whole(count: int = 8, **constraints: object) -> tuple[objects.RequestSpec, list[str]]:
+    """Return a request that holds all VMs of its group, as the conductor hands it over."""
+    spec, uuids = outcomes.group_request(uuidutils.generate_uuid(), count, **constraints)
+    spec.instance_group.members = uuids
+    return spec, uuids
+
+
+def claimed_at_once(caplog: pytest.LogCaptureFixture) -> list[int]:
+    """Return the number of VMs that each of the requests so far has claimed at once."""
+    lines = "\n".join(record.getMessage() for record in caplog.records)
+    return [int(found) for found in re.findall(r"(\d+) claimed at once", lines)]
+
+
+def test_a_request_that_holds_its_whole_group_is_placed_and_claimed_at_once(claims, caplog):
+    caplog.set_level("INFO", "hpc_sched")
+    with hanging():
+        first, second = (
+            outcomes.outcome_of(claims, *whole(require="leaf", homogeneous="true"))
+            for _ in range(2)
+        )
+        outcomes.check_nothing_lost(claims, [first, second])
+    # One timeout for all its reads, and none for those that come after it.
+    assert [first.seconds, second.seconds] == [pytest.approx(TIMEOUT), 0]
+    leaves = [leaves_used(LEAVES, outcome.hosts) for outcome in (first, second)]
+    assert sorted(leaves, key=str) == [{"leaf1": 8}, {"leaf2": 8}]
+    assert claimed_at_once(caplog) == [8, 8]
+
+
+def test_a_group_of_one_multi_create_is_placed_without_a_claim(claims, caplog):
+    caplog.set_level("INFO", "hpc_sched")
+    with hanging():
+        outcome = outcomes.place(claims, None, 8, require="leaf")
+    assert list(leaves_used(LEAVES, outcome.hosts).values()) == [8]
+    assert claimed_at_once(caplog) == []
+
+
+def test_a_request_waits_once_for_an_api_database_that_answers_others(monkeypatch):
+    """Its circuit breaker stays closed as long as others get answers."""
+    monkeypatch.setattr(circuit_breaker.CircuitBreaker, "_open", lambda _: None)
+    with hanging() as clock, request_deadline.active(request_deadline.RequestDeadline()):
+        began = clock.monotonic()
+        for _ in range(3):
+            with pytest.raises(exceptions.UnansweredError):
+                group_members.is_placed(uuidutils.generate_uuid())
+        assert clock.monotonic() - began == pytest.approx(TIMEOUT)
 
 
 def test_many_requests_at_once_leave_few_threads_in_an_api_database_that_hangs(claims, group):

@@ -20,6 +20,7 @@ from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.nova_glue.claim import claim_followup, gang_claiming
 from hpc_sched.nova_glue.claim.transaction import gang_claim
 from hpc_sched.nova_glue.io import allocations
+from tests.functional import faults
 from tests.functional.cloud_kinds import FOUR_BY_EIGHT
 from tests.functional.clouds import four_by_eight, leaves_used
 from tests.functional.faults import wait_until
@@ -124,6 +125,23 @@ def test_a_group_is_claimed_in_one_transaction_before_its_first_vm(cloud, boot, 
     expect_exact(cloud, hosts)
     # Nothing is removed from a request that went well.
     assert sent == [(6, "done")]
+
+
+@pytest.mark.parametrize(
+    "fault", [faults.api_database_gone_for_us, faults.api_database_hangs_for_us]
+)
+def test_without_the_api_database_a_whole_group_is_claimed_too(cloud, boot, sent, fault):
+    groups = [cloud.server_group(f"whole {number}", "anti-affinity") for number in range(2)]
+    with fault():
+        found = [cloud.hosts_of(boot("leaf", count=8, group=group)) for group in groups]
+        grown = cloud.wait(boot("leaf", group=groups[0]))
+    assert sent == [(8, "done"), (8, "done")]
+    for hosts in found:
+        assert list(leaves_used(LEAVES, hosts.values()).values()) == [8]
+    # It alone does not prove where the others are.
+    assert {server["status"] for server in grown.values()} == {"ERROR"}
+    expect_exact(cloud, found[0] | found[1])
+    faults.forget()
 
 
 def test_several_vms_on_a_host_and_a_single_vm_are_claimed(cloud, boot, sent):

@@ -34,7 +34,9 @@ def resolve(claims: RequestClaims) -> str | None:
     the others have moved; if they do not, it moves itself.
 
     Two queries in the API database and one in each cell with members for each look, and look-ups
-    of the VMs in flight that this process has not claimed itself.
+    of the VMs in flight that this process has not claimed itself. If the API database does not
+    answer a request that is proven to hold its whole group, only what this process has claimed for
+    others of the group is known: requests that nova-api accepted after the conductor's read.
 
     :raises exceptions.RefusedError: if the other VMs cannot be read, and may break a constraint
     """
@@ -45,18 +47,11 @@ def resolve(claims: RequestClaims) -> str | None:
         is_bound or has_islands or request.policy in HARD_POLICIES
     ):
         return None
-    look_up = partial(claims.turn.look_up, anew=True)
     conflict = unread = None  # the latter: why the last look is not complete
     for look in range(MAX_LOOKS):
         if look and not pause(look):
             break
-        found = group_members.read(
-            request,
-            group.inputs.states,
-            look_up,
-            group.held_places(),
-            destinations=group.inputs.holds.destinations,
-        )
+        found = _read(claims)
         if not found.is_partial:
             group.use(group.inputs.with_members(found))
         unread = "; ".join(found.problems) if found.unknown or found.is_partial else None
@@ -75,6 +70,17 @@ def resolve(claims: RequestClaims) -> str | None:
         # The time was over before another look.
         raise unproven(unread)
     return conflict
+
+
+def _read(claims: RequestClaims) -> group_members.GroupMembership:
+    """Return the members of a group while the request has claims."""
+    inputs, look_up = claims.group.inputs, partial(claims.turn.look_up, anew=True)
+    held = claims.group.held_places()
+    destinations = inputs.holds.destinations
+    found = group_members.read(
+        inputs.request, inputs.states, look_up, held, destinations=destinations
+    )
+    return claims.turn.with_claims(found)
 
 
 def _conflict(
@@ -140,7 +146,7 @@ def read_members(claims: RequestClaims) -> bool:
     found = read_again(group.inputs, [], look_up, group.held_places())
     if found is None:
         return False
-    group.use(found)
+    group.use(found.with_members(claims.turn.with_claims(found.membership)))
     return True
 
 

@@ -149,16 +149,24 @@ def _may_claim(claims: RequestClaims, spec: objects.RequestSpec) -> bool:
 
 
 def _instances(claims: RequestClaims, spec: objects.RequestSpec) -> dict[int, str]:
-    """Return the instances of the request by their number; none if they cannot be read.
+    """Return the instances of the request by their number; none if they are not known.
+
+    If the API database does not answer, or has been slow already, they are those of the
+    RequestSpec, where it proves which they are.
 
     :raises exceptions.RefusedError: if a constraint cannot be proven without a claim
     """
     request = claims.group.inputs.request
+    proven = dict(enumerate(request.whole))
+    if proven and request_deadline.has_waited_long():
+        return proven
     try:
         found = request_instances.read(
             nova_context.get_admin_context(), spec.instance_uuid, request.count
         )
     except databases.OUTAGES as error:
+        if proven:
+            return proven
         problem = databases.api_problem(error)
         if request_deadline.not_yet_logged([problem]):
             LOG.warning("Group %s is not claimed at once: %s", request.group_id, problem)

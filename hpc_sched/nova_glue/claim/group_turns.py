@@ -8,6 +8,7 @@ and only requests of other schedulers are left to look for.
 import math
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from hpc_sched.core.logged.decision_summary import TURNS
 from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
 from hpc_sched.nova_glue.io import request_deadline
 from hpc_sched.nova_glue.read.instances import in_flight_instances
+from hpc_sched.nova_glue.read.instances.group_members import GroupMembership
 from hpc_sched.nova_glue.read.instances.in_flight_instances import LookupResult, Place
 
 # Seconds for which what was looked up for one request will do for the plans of others.
@@ -101,6 +103,18 @@ class GroupTurn:
             self._seen.update({uuid: (place, now) for uuid, place in new.items()})
             places = {uuid: place for uuid in asked if (place := there.get(uuid)) is not None}
             return replace(found, places=found.places | places)
+
+    def with_claims(self, found: GroupMembership) -> GroupMembership:
+        """Return members with what this process has claimed for others of the group.
+
+        Only members that the RequestSpec proves lack these; it may be older.
+        """
+        if not found.is_unread:
+            return found
+        claims = self._sure().items()
+        others = {uuid: at for uuid, at in claims if at is not None and uuid not in found.queue}
+        members = found.members + Counter(others.values())
+        return replace(found, members=members, in_flight=others)
 
     def _sure(self) -> dict[str, Place | None]:
         """Return what this process itself has claimed, and what waits for its turn to be claimed.

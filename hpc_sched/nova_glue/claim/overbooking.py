@@ -23,7 +23,7 @@ from hpc_sched import clock
 from hpc_sched.core.room.providers import Amounts
 from hpc_sched.nova_glue.claim import claim_conflict
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
-from hpc_sched.nova_glue.io import databases, placement
+from hpc_sched.nova_glue.io import databases, placement, request_deadline
 from hpc_sched.nova_glue.read.instances import request_instances
 
 LOG = logging.getLogger(__name__)
@@ -36,29 +36,31 @@ SHORT = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Company:
-    """Whether instances of other requests were being placed before a claim."""
+    """Whether instances of other requests may have been placed before a claim."""
 
     is_there: bool
     at: float  # a monotonic time
 
 
 def company(instances: Collection[str]) -> Company:
-    """Return whether instances of other requests are being placed; not if that is not known.
+    """Return whether instances of other requests are being placed, or that is not known.
 
     Never for a request of one instance: its claim is as Nova's own. Moves are not seen. One query
-    in the API database.
+    in the API database; none if the request has waited long for others.
 
     :param instances: of the request
     """
     now = clock.current.monotonic()
     if len(instances) < 2:
         return Company(is_there=False, at=now)
+    if request_deadline.has_waited_long():
+        return Company(is_there=True, at=now)
     try:
         context = nova_context.get_admin_context()
         found = request_instances.are_others_placed(context, instances)
     except databases.OUTAGES as error:
-        LOG.debug("Hosts are not read after a claim: %s", databases.api_problem(error))
-        found = False
+        LOG.debug("Hosts are read after a claim: %s", databases.api_problem(error))
+        found = True
     return Company(found, now)
 
 

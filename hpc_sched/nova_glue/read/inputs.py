@@ -97,7 +97,7 @@ class Inputs(ReadRequest):
 
     def with_members(self, found: group_members.GroupMembership) -> Self:
         """Return the same with members that were read again."""
-        read = replace(self, membership=found)
+        read = replace(self, membership=found, request=self.request.knowing(found.uuids))
         return replace(read, first=replace(read.group_request(), preferred=self.first.preferred))
 
     def on_type(self, hypervisors: Mask) -> Self:
@@ -190,6 +190,7 @@ def read(
     )
     if request.has_lost_group and found.is_alone:
         return None
+    request = request.knowing(found.uuids)
     shunned = shunned_hosts.find(states, spec)
     most = server_group_policy.most_per_host(request.max_per_host)
     rooms = HostRooms(states, request.demand, request.fitting, most_per_host=most)

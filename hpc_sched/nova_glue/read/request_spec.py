@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from nova import objects
 from nova.conf import CONF
@@ -17,6 +17,7 @@ from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
+from hpc_sched.nova_glue.read import whole_group
 from hpc_sched.nova_glue.read.room.nova_fitting import NovaFitting
 
 
@@ -28,7 +29,8 @@ class RequestedGroup:
     group_uuid: str | None  # of the server group; None for an implicit group
     policy: str | None
     max_per_host: int | None  # most VMs of the group on one service host; None: unbounded
-    member_uuids: frozenset[str]  # by the RequestSpec; the database is more recent
+    # By the RequestSpec, and what was read of the group since.
+    member_uuids: frozenset[str]
     count: int  # VMs of the request when it was made
     demand: dict[str, int]  # resource class to the amount of one VM
     hpc_specs: HPCSpecs
@@ -37,6 +39,24 @@ class RequestedGroup:
     fitting: NovaFitting | None = None  # None without NUMA cells and PCI devices
     is_move: bool = False  # the RequestSpec says so; if not, the databases may
     has_lost_group: bool = False  # as has_lost_group(): its instances may have been no group
+    # Uuids of its VMs if they are proven to be all members of the server group, as
+    # whole_group.vms says; else empty.
+    whole: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the request is proven to create all VMs of its group.
+
+        An implicit group has the VMs of its request alone.
+        """
+        is_implicit = self.group_uuid is None and not self.is_move
+        return bool(self.whole) or (is_implicit and self.member_uuids <= {self.instance_uuid})
+
+    def knowing(self, members: frozenset[str]) -> Self:
+        """Return the same with members of the group that were read."""
+        if members <= self.member_uuids:
+            return self
+        return replace(self, member_uuids=self.member_uuids | members, whole=())
 
     @property
     def group_id(self) -> str:
@@ -77,7 +97,8 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGrou
     hpc_specs = hpc_specs_of(spec, levels)
     if hpc_specs.app_class == "none":
         return None
-    group, policy = _server_group(spec), policy_of(spec)
+    group, policy, is_moved = _server_group(spec), policy_of(spec), is_move(spec)
+    members, count = _value_of(group, "members") or (), count_of(spec)
     return RequestedGroup(
         instance_uuid=spec.instance_uuid,
         group_uuid=server_group_of(spec),
@@ -85,15 +106,16 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGrou
         max_per_host=group.rules.get("max_server_per_host", 1)
         if group is not None and policy == "anti-affinity"
         else None,
-        member_uuids=members_of(spec),
-        count=count_of(spec),
+        member_uuids=frozenset(members),
+        count=count,
         demand=demand(spec),
         hpc_specs=hpc_specs,
         request_id=request_id_of(spec),
         project_id=project_of(spec),
         fitting=NovaFitting.of(spec),
-        is_move=is_move(spec),
+        is_move=is_moved,
         has_lost_group=has_lost_group(spec),
+        whole=() if is_moved else whole_group.vms(spec.instance_uuid, members, count),
     )
 
 

@@ -54,6 +54,8 @@ class GroupMembership:
     # Followers that are to move now: on a move, if it is from such a host or unshelves.
     moving: frozenset[str] = frozenset()
     uuids: frozenset[str] = frozenset()  # all instances of the group that are known
+    # The API database has not answered: these are the members that the RequestSpec proves.
+    is_unread: bool = False
 
     @property
     def awaiting(self) -> int:
@@ -78,7 +80,8 @@ def read(
 
     Queries: two in the API database (one for an implicit group being created), one in each
     cell with members, and look-ups in Placement as :func:`in_flight_instances.places_of` says.
-    If the API database does not answer, the members of the RequestSpec are read from all cells.
+    If the API database does not answer, the members of the RequestSpec are read from all cells;
+    none are if they are the VMs of the request.
     HostState and RequestSpec substitute for other sources, with one WARNING.
 
     :param look_up: for the members that may be in flight
@@ -98,18 +101,27 @@ def read(
     except Exception as error:
         if not isinstance(error, databases.OUTAGES):
             LOG.exception("Cannot read group %s", request.group_id)
-        own = request.instance_uuid
-        # An instance that has a host moves; Nova's scheduler has it in its HostState.
-        is_move = request.is_move or any(own in state.instances for state in states)
-        members = members_on(states, request.member_uuids - {own})
-        problem = databases.api_problem(error)
-        left = 1 if is_move else request.count
-        group = GroupMembership(members, (), left, is_move, (problem,), is_partial=True)
-    problems = request_deadline.not_yet_logged(group.problems)
-    if problems:
+        group = _unread(request, states, error)
+    if problems := request_deadline.not_yet_logged(group.problems):
         text = "Group %s: placed with what the scheduler itself knows of some VMs: %s"
         LOG.warning(text, request.group_id, "; ".join(problems))
     return group
+
+
+def _unread(
+    request: request_spec.RequestedGroup, states: Sequence[host_manager.HostState], error: Exception
+) -> GroupMembership:
+    """Return what RequestSpec and HostStates have of a group."""
+    own = request.instance_uuid
+    # An instance that has a host moves; Nova's scheduler has it in its HostState.
+    is_move = request.is_move or any(own in state.instances for state in states)
+    members = members_on(states, request.member_uuids - {own})
+    problem = databases.api_problem(error)
+    left = 1 if is_move else request.count
+    found = GroupMembership(members, (), left, is_move, (problem,), is_partial=True)
+    if is_move or members or not (request.is_whole and isinstance(error, databases.OUTAGES)):
+        return found
+    return replace(found, queue=request.whole or (own,), is_partial=False, is_unread=True)
 
 
 def is_placed(instance_uuid: str) -> bool:

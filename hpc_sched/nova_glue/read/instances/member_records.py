@@ -79,6 +79,8 @@ def of_group(
     try:
         known = databases.read_api(lambda: api_members(context, group, sorted(uuids)))
     except databases.OUTAGES as error:
+        if request.is_whole:
+            raise  # no cell has what is missing
         problems.append(databases.api_problem(error))
     vms = known or []
     own_cell = next((vm.cell_id for vm in vms if vm.uuid == own), None)
