@@ -8,6 +8,8 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from hpc_sched.nova_glue import nova_release
@@ -66,6 +68,13 @@ def parser() -> argparse.ArgumentParser:
         type=float,
         help="seconds before each call to Placement (default: 0; with sighup 0.2)",
     )
+    add(
+        "--api-delay",
+        type=float,
+        default=0.0,
+        help="seconds by which each statement of the schedulers to the API database is late, after "
+        "a burst that is not counted (default: 0)",
+    )
     add("--keep", type=Path, help="folder for logs, which must not exist yet")
     return found
 
@@ -113,15 +122,48 @@ def _run(chosen: argparse.Namespace, sides: list[str], folder: Path) -> dict[str
         log = timeline.CallLog(deployed.placement_log)
         for side in sides:
             result = found[side] = results.Result()
-            with deployed.schedulers(side, chosen.schedulers, reload=is_reload) as schedulers:
+            with (
+                deployed.schedulers(side, chosen.schedulers, reload=is_reload) as schedulers,
+                _delayed(chosen, cloud, log, schedulers),
+            ):
                 for number in range(chosen.first_round, chosen.first_round + chosen.rounds):
-                    seed = f"{chosen.seed} {chosen.scenario} {number}"
-                    burst = bursts.SCENARIOS[chosen.scenario](random.Random(seed))
                     began = time.monotonic()
-                    one = rounds.run(cloud, log, schedulers, burst, seed)
+                    one = _round(chosen, cloud, log, schedulers, number)
                     result.add(one)
                     _show(side, number, one, time.monotonic() - began)
     return found
+
+
+def _round(
+    chosen: argparse.Namespace,
+    cloud: Cloud,
+    log: timeline.CallLog,
+    schedulers: Sequence[deployment.Scheduler],
+    number: int,
+) -> rounds.Round:
+    seed = f"{chosen.seed} {chosen.scenario} {number}"
+    burst = bursts.SCENARIOS[chosen.scenario](random.Random(seed))
+    return rounds.run(cloud, log, schedulers, burst, seed)
+
+
+@contextmanager
+def _delayed(
+    chosen: argparse.Namespace,
+    cloud: Cloud,
+    log: timeline.CallLog,
+    schedulers: Sequence[deployment.Scheduler],
+) -> Iterator[None]:
+    """Have the API database answer the schedulers late, if that is chosen."""
+    if not chosen.api_delay:
+        yield
+        return
+    # At its first request Nova's host manager reads the cell of each host, one after the other.
+    _round(chosen, cloud, log, schedulers, -1)
+    cloud.deployment.api_delay.write_text(str(chosen.api_delay))
+    try:
+        yield
+    finally:
+        cloud.deployment.api_delay.unlink()
 
 
 def _show(side: str, number: int, found: rounds.Round, seconds: float) -> None:

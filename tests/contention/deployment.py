@@ -150,6 +150,11 @@ class Deployment:
     folder: Path
     cell_timeout: int  # of hpc_sched, in seconds
 
+    @property
+    def api_delay(self) -> Path:
+        """The file with the seconds by which what schedulers send to the API database is late."""
+        return self.folder / "api_delay"
+
     @contextmanager
     def schedulers(
         self, side: str, count: int, *, reload: bool = False
@@ -171,7 +176,7 @@ class Deployment:
                 path = str(self.folder / f"{name}.socket")
                 process = ("tests.contention.reloading_scheduler", path, str(times))
             else:
-                process = ("tests.contention.timed_scheduler", str(times))
+                process = ("tests.contention.timed_scheduler", str(times), str(self.api_delay))
             command = (sys.executable, "-m", *process, *files, *log)
             found.append(
                 ReloadingScheduler(command, decisions, times, path=path)

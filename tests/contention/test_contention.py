@@ -59,6 +59,13 @@ def test_all_groups_are_placed_where_there_is_a_leaf_for_each():
 
 
 @pytest.mark.nightly("processes", "schedulers in processes of their own")
+def test_all_groups_are_placed_without_the_api_database():
+    """A request has twice the time for which it waits for the database."""
+    printed = run("--scenario", "leaves", "--cell-timeout", "20", "--api-delay", "25")
+    assert re.search(rf"^rounds with all placed +{ROUNDS}$", printed, re.M)
+
+
+@pytest.mark.nightly("processes", "schedulers in processes of their own")
 def test_all_single_creates_are_placed_that_are_served_before_their_deadline():
     """Other tests may run on the same cores."""
     printed = run("--scenario", "singles")

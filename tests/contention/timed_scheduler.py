@@ -3,6 +3,8 @@
 Run as ``tests.functional.scheduler_process``, with a file as first argument: for each decision it
 gets a line with the seconds in the plugin's filters and weighers, from the request's first call to
 the return of that in which the decision was made, and the sum of the parts that the decision says.
+The second argument is a file with the seconds by which each statement that this process sends to
+the API database is delayed; none as long as there is no such file.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.functional import scheduler_process  # first of all Nova: it chooses threads
+import sqlalchemy as sa
+
+from tests.functional import scheduler_process, statements  # the first chooses Nova's threads
 
 
 class _Measured(threading.local):
@@ -70,10 +74,23 @@ def install(path: Path) -> None:
     GroupWeigher.weigh_objects = timed(GroupWeigher.weigh_objects)
 
 
+def delay(seconds: Path) -> Callable[[statements.Statement], None]:
+    """Return what delays a statement to the API database."""
+
+    def wait(sent: statements.Statement) -> None:
+        if seconds.exists():
+            url = scheduler_process.CONF.api_database.connection
+            if sent.url.database == sa.make_url(url).database:
+                time.sleep(float(seconds.read_text()))
+
+    return wait
+
+
 def main() -> None:
     """Serve until stdin ends."""
     install(Path(sys.argv.pop(1)))
-    scheduler_process.main()
+    with statements.each(delay(Path(sys.argv.pop(1)))):
+        scheduler_process.main()
 
 
 if __name__ == "__main__":
