@@ -220,6 +220,20 @@ OPTS = [
         "moving: the group is evacuated to where most of it can follow.",
     ),
     cfg.BoolOpt(
+        "gather_groups",
+        default=False,
+        help="If true, the next VM of a group that is apart, created or moved, starts where the "
+        "whole group can go: rolling replacement then brings the group together again. If false, "
+        "it starts where it costs the least Hop-Byte next to the members.\n\n"
+        "A group is apart if it is not under one switch of the level of ``hpc:prefer``, without it "
+        "of the leaves, or cannot stay so with the new VM. Among the switches of that level that "
+        "can hold the group, that of the most VMs is chosen, of equal ones that of the youngest "
+        "member. The group has ``hpc:group_size`` VMs, without that the number before the new VM, "
+        "which may replace one. If no switch can hold it, or the constraints permit none, the VM "
+        "is placed as without the option: nothing is refused for it. No VM moves unless it is "
+        "moved. HopByteWeigher follows the option, the other topology weighers do not.",
+    ),
+    cfg.BoolOpt(
         "allow_user_hints",
         default=False,
         help="If true, scheduler hints count like extra specs of the same name; the flavor's extra "

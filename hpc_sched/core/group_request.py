@@ -1,6 +1,6 @@
 """The decisions on one group, for the scheduler, ``hpc-sched fits`` and the simulator alike."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -56,6 +56,9 @@ class GroupRequest(PlacementInput):
         With followers the VMs go to where the whole group has room, next to where those on hosts
         that are down are, if it has any there; or else to where the most of them can follow.
 
+        Where :attr:`gathering` is set, a group that is apart is placed as :meth:`Gathering.starts`
+        says, as far as it has a plan there.
+
         A plan made after the limit may not be the best (``is_proven``); a Rejection does not
         depend on it. With services of many nodes, see :func:`plan_by_service`.
 
@@ -84,10 +87,17 @@ class GroupRequest(PlacementInput):
     def _decide(self, limit: TimeLimit) -> Plan | Rejection:
         """Return the answer of :meth:`decide` as if all rooms were exact."""
         for request in self.candidate_sets():
-            answer = request._plan(limit)
-            if isinstance(answer, Plan):
-                return leaf_slots.new_leaves_first(self, answer)
+            for group in (*request.starts(), request):
+                answer = group._plan(limit)
+                if isinstance(answer, Plan):
+                    return leaf_slots.new_leaves_first(self, answer)
         return answer
+
+    def starts(self) -> Iterator[Self]:
+        """Yield the request below the switches where a group comes together that is apart."""
+        if self.gathering is not None:
+            for hosts in self.gathering.starts(self.problem(), self.active, self.left):
+                yield self.among(hosts[self.hosts_of_rows])
 
     def _plan(self, limit: TimeLimit) -> Plan | Rejection:
         """Return the answer of :meth:`_decide` on all candidates, shunned or not."""
@@ -150,6 +160,7 @@ class GroupRequest(PlacementInput):
             missing=0,
             shunned=None,
             preferred=None,
+            gathering=None,
         )
         return bare.decide(limit)
 

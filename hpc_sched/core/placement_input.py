@@ -1,8 +1,10 @@
 """The input of every decision about placement: a group, and the hypervisors of one moment."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,9 @@ from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.core.room.hypervisor_rooms import HypervisorRooms
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology.model import Topology
+
+if TYPE_CHECKING:
+    from hpc_sched.core.plan.gathering import Gathering
 
 Number = TypeVar("Number", np.int64, np.float64)
 
@@ -67,6 +72,7 @@ class PlacementInput:
     leaving: Array | None = None
     # Most VMs of the group, members included, on a host of the topology; None: unbounded.
     most_per_host: int | None = None
+    gathering: Gathering | None = None  # None: a group that is apart is not brought together
 
     @classmethod
     def of(
@@ -140,7 +146,10 @@ class PlacementInput:
         :param placed: VMs on each hypervisor, shape (hypervisors,)
         """
         number, policy, packing = int(placed.sum()), self.hard_policy, self.packing
-        left = max(self.left - number, 0)
+        left, gathering = max(self.left - number, 0), self.gathering
+        if number and gathering is not None:
+            last = self.hosts_of_rows[placed > 0][-1]
+            gathering = gathering.after(int(self.topology.leaf_index[last]))
         return replace(
             self,
             room=np.maximum(self.room - placed, 0),
@@ -150,6 +159,7 @@ class PlacementInput:
             missing=max(self.missing - number, 0),
             hard_policy=None if policy is None else policy.with_placed(placed),
             packing=None if packing is None else packing.after(placed),
+            gathering=gathering,
         )
 
     def among(self, candidates: Mask) -> Self:

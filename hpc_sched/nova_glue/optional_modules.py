@@ -19,6 +19,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "mode": ("hpc_sched.nova_glue.shadow_session",),
     "interference_file": ("hpc_sched.core.sharing.interference_file",),
     "decision_log": ("hpc_sched.nova_glue.record.logged_entry",),
+    "gather_groups": ("hpc_sched.core.plan.gathering",),
     "metrics_address": ("hpc_sched.nova_glue.exporter.worker",),
 }
 
@@ -32,8 +33,8 @@ def load() -> None:
 
 
 def is_on(option: str) -> bool:
-    """True unless an option has its default: no value, or ``active``; also if it is unreadable."""
+    """True unless an option has its default: none, ``active`` or false; also if unreadable."""
     try:
-        return CONF.hpc_sched[option] not in (None, "", ACTIVE)
+        return CONF.hpc_sched[option] not in (None, "", ACTIVE, False)
     except (cfg.Error, ValueError):
         return True

@@ -9,6 +9,7 @@ import numpy as np
 from hpc_sched.core import extra_specs
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.gathering import Gathering
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import GROUP_FILTER, HOMOGENEITY_FILTER
@@ -217,7 +218,12 @@ def _group_request(
     places = [node.place for node in snapshot.hypervisors]
     states = member_states.of(snapshot, request.members)
     by_type = hpc_specs.homogeneous != "false" and enabled.has_filter(HOMOGENEITY_FILTER)
-    return GroupRequest.of(
+    there = [
+        (vm.created, vm.uuid, vm.host or "", cloud.host_of[vm.uuid])
+        for vm in states.placed
+        if vm.uuid in cloud.host_of
+    ]
+    made = GroupRequest.of(
         topology,
         hpc_specs,
         group_id=request.group_id,
@@ -243,6 +249,11 @@ def _group_request(
         processors=hypervisor_processors.of(cloud, request.members, room) if by_type else None,
         check=rooms,
     )
+    if not nova_options.option(snapshot, "gather_groups"):
+        return made
+    youngest = max(there)[-1] if there else None
+    gathering = Gathering.of(made.problem(), youngest, is_move=bool(request.moves))
+    return replace(made, gathering=gathering)
 
 
 def _counted(cloud: Cloud, servers: Iterable[Server]) -> Counter[tuple[str, str]]:

@@ -25,6 +25,7 @@ OFF = {
     "hpc_sched.nova_glue.record.logged_entry": "decision_log",
     "hpc_sched.nova_glue.record.logged_input": "decision_log",
     "hpc_sched.core.counterfactual": "decision_log",
+    "hpc_sched.core.plan.gathering": "gather_groups",
     "hpc_sched.nova_glue.shadow_session": "mode",
     "hpc_sched.core.sharing.interference_file": "interference_file",
     "hpc_sched.table_file": "interference_file",
@@ -50,6 +51,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
         f"interference_file={folder / 'index.csv'}",
         f"decision_log={folder / 'decisions'}",
         "metrics_address=127.0.0.1:0",
+        "gather_groups=true",
     )
     command = [sys.executable, "-m", "tests.functional.loading_scheduler", str(folder), *settings]
     ended = subprocess.run(

@@ -37,11 +37,13 @@ class LeftOut:
 
 
 def logged_input(request: GroupRequest, left_out: LeftOut) -> LoggedInput | None:
-    """Return the input of a decision; None with members on hosts that are down.
+    """Return the input of a decision; None with members on hosts down, or for a gathered group.
 
     O(hypervisors log hypervisors).
     """
     if request.leaving is not None and request.leaving.any():
+        return None
+    if any(request.starts()):
         return None
     policy, processors = request.hard_policy, left_out.processors
     shunned, removed = sorted(left_out.shunned), sorted(left_out.removed)

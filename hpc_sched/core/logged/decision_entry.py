@@ -93,7 +93,8 @@ class DecisionEntry:
     reason: str | None = None  # of a refusal
     landed: LoggedLanding | None = None  # with LANDED alone
     scheduler: LoggedScheduler | None = None  # None before hpc_sched wrote it
-    input: LoggedInput | None = None  # None for class async and for moves of several VMs
+    # None for class async, moves of several VMs, and a group that gather_groups brings together.
+    input: LoggedInput | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object."""

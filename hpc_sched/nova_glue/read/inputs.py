@@ -7,10 +7,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypeAlias
 
+import nova.conf
 import numpy as np
 from nova import objects
 from nova.scheduler import host_manager
 
+from hpc_sched import conf
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.constraints import server_group_policy
@@ -24,6 +26,8 @@ from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInst
 from hpc_sched.nova_glue.read.room import held_room, shunned_hosts
 from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
 from hpc_sched.topology.model import Topology
+
+CONF = nova.conf.CONF
 
 # Returns all holds of the cloud; never raises.
 ReadHolds: TypeAlias = Callable[[], Holds]
@@ -57,7 +61,7 @@ class ReadRequest:
         demand, policy, packing = request.demand, request.policy, None
         if request.by_mdobp and self.colocated is not None:
             packing = mdobp_input.packing(demand, policy, self.states, self.colocated)
-        return GroupRequest.of(
+        made = GroupRequest.of(
             # One leaf where the fabric does not matter.
             Topology.from_tree({"cloud": list(hosts)})
             if request.hpc_specs.is_flat
@@ -80,6 +84,15 @@ class ReadRequest:
             check=self.rooms,
             shunned=np.logical_or.reduce([*self.shunned.values()]) if self.shunned else None,
         )
+        return self._gathered(made, name_at) if conf.flag(CONF, "gather_groups") else made
+
+    def _gathered(self, made: GroupRequest, name_at: Mapping[tuple[str, str], str]) -> GroupRequest:
+        from hpc_sched.core.plan.gathering import Gathering
+
+        found = self.membership
+        youngest = _named(Counter(filter(None, [found.youngest])), name_at, self.fabric)
+        host = next((name for _, name in youngest), None)
+        return replace(made, gathering=Gathering.of(made.problem(), host, is_move=found.is_move))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

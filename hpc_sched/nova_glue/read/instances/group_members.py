@@ -56,6 +56,7 @@ class GroupMembership:
     uuids: frozenset[str] = frozenset()  # all instances of the group that are known
     # The API database has not answered: these are the members that the RequestSpec proves.
     is_unread: bool = False
+    youngest: in_flight_instances.Place | None = None  # where the youngest member is, if known
 
     @property
     def awaiting(self) -> int:
@@ -191,8 +192,18 @@ def _members_in(
         followers=len(followers),
         leaving=Counter((member.host or "", member.nodename) for member in leaving),
         uuids=frozenset([*(vm.uuid for vm in records.vms), *(vm.uuid for vm in records.others)]),
+        youngest=_youngest(others, [places[uuid] for uuid in asked if uuid in places]),
     )
     return _of_move(found, records, leaving) if is_move else found
+
+
+def _youngest(
+    members: Iterable[member_records.CellMember], in_flight: Sequence[in_flight_instances.Place]
+) -> in_flight_instances.Place | None:
+    """Return the place of the youngest member: the last one in flight, else the last created."""
+    by_age = sorted(members, key=lambda member: member.created)
+    places = [*((vm.host, vm.nodename) for vm in by_age if vm.host), *in_flight]
+    return places[-1] if places else None
 
 
 def _of_move(

@@ -43,6 +43,7 @@ class CellMember(NamedTuple):
     is_moving: bool = False  # it may have been claimed elsewhere
     is_shelved: bool = False  # without a host
     is_gone: bool = False  # deleted to its user: soft-deleted, or being deleted
+    created: tuple[str, int] = ("", 0)  # sort key: time, and number in its cell
 
     def must_move(self, *, is_move: bool) -> bool:
         """True if Nova places nothing on the host, and the instance there does not hold others.
@@ -217,12 +218,16 @@ def _is_sibling(uuid: str) -> Any:
 def _instances(cell: nova_context.RequestContext, condition: Any) -> list[CellMember]:
     vm, service = main_models.Instance, main_models.Service
     query = (
-        sa.select(vm.uuid, vm.host, vm.node, vm.vm_state, vm.task_state, *_service_columns())
+        sa.select(
+            *(vm.uuid, vm.host, vm.node, vm.vm_state, vm.task_state, vm.created_at, vm.id),
+            *_service_columns(),
+        )
         .outerjoin(service, sa.and_(service.host == vm.host, _is_compute()))
         .where(condition, *exists())
     )
     found = []
     for uuid, host, node, vm_state, task_state, *columns in databases.cell_rows(cell, query):
+        created, number, *columns = columns
         of_service = dict(zip(_SERVICE, columns, strict=True))
         has_host = bool(host)
         found.append(
@@ -234,6 +239,7 @@ def _instances(cell: nova_context.RequestContext, condition: Any) -> list[CellMe
                 is_moving=has_host and task_state in MIGRATING,
                 is_shelved=not has_host and vm_state == vm_states.SHELVED_OFFLOADED,
                 is_gone=is_gone(vm_state, task_state),
+                created=(str(created), number),
             )
         )
     return found
