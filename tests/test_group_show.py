@@ -56,6 +56,7 @@ def test_the_table_has_every_vm_the_picture_and_what_it_costs(job, capsys):
         "leaves used      2",
         "Hop-Byte cost    17",
         "least possible   4",
+        "best move        job-3 from n09 to n02 in pod1 leaf01: Hop-Byte 4, all under one leaf",
     ]
 
 
@@ -73,6 +74,11 @@ def test_hop_byte_counts_the_switches_between_all_pairs(job, capsys):
         "Leaves": 2,
         "Hop-Byte": 17,
         "Least possible": 4,
+        "Move": "job-3",
+        "Move ID": "job-3-uuid",
+        "Move From": "n09",
+        "Move To": "n02",
+        "Hop-Byte Then": 4,
     }
 
 
@@ -245,3 +251,92 @@ def test_names_that_would_steer_a_terminal_are_shown_with_escapes(tmp_path, caps
     assert (captured.out + captured.err).replace("\n", "").isprintable()
     assert main.main(["group", "show", "job", "--snapshot", path, "-f", "json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["Name"] == vm.name
+
+
+def shown_move(capsys, path: str) -> str | None:
+    """Return the line on the best move, or None."""
+    assert main.main(["group", "show", "job", "--snapshot", path]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    return next((line for line in lines if line.startswith("best move")), None)
+
+
+NO_MOVE = "best move        none: no live migration of one VM lowers the cost"
+
+
+def test_no_move_is_shown_for_a_group_that_is_together(tmp_path, capsys):
+    vms = [server("a", "n01"), server("b", "n02")]
+    path = saved(tmp_path, vms, [group("job", vms)])
+    assert shown_move(capsys, path) is None
+    main.main(["group", "show", "job", "--snapshot", path, "--summary", "-f", "json"])
+    [told] = json.loads(capsys.readouterr().out)
+    assert (told["Move"], told["Move To"], told["Hop-Byte Then"]) == (None, None, None)
+    # It prefers no more than one pod.
+    pod = flavor("pod", 16, prefer="pod")
+    vms = [server("a", "n01", pod), server("b", "n05", pod)]
+    assert shown_move(capsys, saved(tmp_path, vms, [group("job", vms)], [pod])) is None
+
+
+def test_a_class_that_is_not_placed_by_the_fabric_has_no_move(tmp_path, capsys):
+    for app_class in ("async", "none"):
+        loose = flavor("loose", 16, app_class=app_class)
+        vms = [server("a", "n01", loose), server("b", "n13", loose)]
+        assert shown_move(capsys, saved(tmp_path, vms, [group("job", vms)], [loose])) is None
+
+
+def test_a_move_keeps_room_policy_and_hosts_that_are_down_or_disabled(tmp_path, capsys):
+    #  leaf01: a . full full    leaf02: one host down, one disabled    leaf03: b and c
+    vms = [server("a", "n01"), server("b", "n09"), server("c", "n10")]
+    others = [server(f"f-{host}", host, FULL) for host in ("n02", "n03", "n04", "n11")]
+    groups = [group("job", vms, "anti-affinity")]
+    path = saved(tmp_path, vms + others, groups, disabled=["n05"], down=["n12"])
+    # Nothing is left under leaf03, and leaf04 is nearer to it than leaf01.
+    line = shown_move(capsys, path)
+    assert line is not None
+    assert line.startswith("best move        a from n01 to n1")
+    assert line.endswith("in pod2 leaf04: Hop-Byte 7")
+    path = saved(tmp_path, vms + others, [group("job", vms)], disabled=["n05"], down=["n12"])
+    assert shown_move(capsys, path) == (
+        "best move        a from n01 to n09 in pod2 leaf03: Hop-Byte 2, all under one leaf"
+    )
+
+
+def test_no_move_where_the_group_cannot_come_nearer(tmp_path, capsys):
+    vms = [server("a", "n01"), server("b", "n05")]
+    full = [server(f"f{host}", host, FULL) for host in HOSTS if host not in ("n01", "n05")]
+    halves = [server("h1", "n01"), server("h5", "n05")]
+    path = saved(tmp_path, vms + full + halves, [group("job", vms)])
+    assert shown_move(capsys, path) == NO_MOVE
+
+
+def test_a_vm_moves_live_only_if_it_runs_on_a_host_that_is_up(tmp_path, capsys):
+    vms = [server("a", "n01"), server("b", "n09", status="SHUTOFF")]
+    path = saved(tmp_path, vms, [group("job", vms)])
+    assert "a from n01 to n09 in" in (shown_move(capsys, path) or "")
+    path = saved(tmp_path, vms, [group("job", vms)], down=["n01"])
+    assert shown_move(capsys, path) == NO_MOVE
+
+
+def test_a_move_keeps_what_the_group_requires(tmp_path, capsys):
+    kind = flavor("two", 16, max_leaves="2")
+    vms = [server("a", "n01", kind), server("b", "n05", kind), server("c", "n06", kind)]
+    full = [server(f"f{host}", host, FULL) for host in ("n07", "n08")]
+    path = saved(tmp_path, vms + full, [group("job", vms)], [kind])
+    # a has no room under leaf02; b may go to leaf01 or leaf03 alone, and gains nothing there.
+    line = shown_move(capsys, path)
+    assert line == NO_MOVE
+    kind = flavor("pod", 16, require="pod")
+    vms = [server("a", "n01", kind), server("b", "n05", kind), server("c", "n13", kind)]
+    line = shown_move(capsys, saved(tmp_path, vms, [group("job", vms)], [kind]))
+    assert line is not None
+    assert "c from n13 to n0" in line
+    assert line.endswith("Hop-Byte 7, all under one pod")
+
+
+def test_each_vm_moves_with_its_own_flavor(tmp_path, capsys):
+    # The large one could be next to a, if it were as small.
+    vms = [server("a", "n01"), server("c", "n05"), server("large", "n09", FULL)]
+    halves = [server("half", "n05")]
+    full = [server(f"f{host}", host, FULL) for host in HOSTS if host not in ("n01", "n05", "n09")]
+    path = saved(tmp_path, vms + halves + full, [group("job", vms)])
+    expected = "best move        c from n05 to n01 in pod1 leaf01: Hop-Byte 10"
+    assert shown_move(capsys, path) == expected

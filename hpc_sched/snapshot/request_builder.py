@@ -179,6 +179,19 @@ def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
     return SnapshotRequest(cloud, request, hpc_specs, group, rooms)
 
 
+def moved(state: SnapshotRequest, server: Server) -> GroupRequest:
+    """Return the request to move one of a query's members, next to the others.
+
+    Rooms are those of the query: what the VM itself takes is not free. Linear in hypervisors.
+
+    :param state: of a query about one VM more
+    """
+    members = tuple(vm for vm in state.request.members if vm.uuid != server.uuid)
+    query = replace(state.request, members=members, moves=(server,))
+    group, cloud = state.group, state.cloud
+    return _group_request(cloud, query, state.hpc_specs, group.topology, group.room, state.rooms)
+
+
 def _application(cloud: Cloud, request: GroupQuery, *, in_group: bool = True) -> Application:
     runs, _ = extra_specs.application(
         request.flavor.extra_specs, {}, nova_options.defaults(cloud.snapshot), in_group=in_group

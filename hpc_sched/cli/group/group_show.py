@@ -6,7 +6,7 @@ from hpc_sched import terminal_text
 from hpc_sched.cli.common import output, sources
 from hpc_sched.cli.common.argument_types import argument, flag
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
-from hpc_sched.snapshot import server_groups
+from hpc_sched.snapshot import live_migration, server_groups
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.topology import plurals
 
@@ -34,6 +34,11 @@ Hop-Byte is the sum, over all pairs of VMs, of the switches between them. The le
 what the same VMs would cost on the resources that are free now and their own, under the group's
 policy alone. There is no Hop-Byte for VMs on several islands of the fabric.
 
+A group is apart if it is not under one switch of the level of hpc:prefer, without that of
+hpc:require, without both under one leaf. The best move is then the live migration of one VM that
+brings it under one, or else lowers Hop-Byte most. It keeps capacity, constraints and the policy,
+and uses no host that is down or disabled. Whether Nova can migrate the VM there is not checked.
+
 exit codes: 0 shown, 1 failed, 2 wrong usage
 """
 
@@ -47,6 +52,7 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
         """Return columns and rows."""
         found = sources.cloud_of(parsed_args)
         shown = server_groups.placement_of(found, found.group(parsed_args.group))
+        best = live_migration.of(found, shown.group)
         output.note(*shown.notes)
         if parsed_args.summary:
             group = shown.group
@@ -60,9 +66,10 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
                 "Leaves": len(shown.leaves),
                 "Hop-Byte": shown.hop_bytes,
                 "Least possible": shown.least,
+                **_summary(best),
             }
             return tuple(summary), [tuple(summary.values())]
-        self.below = _picture(found, shown)
+        self.below = [*_picture(found, shown), *_best_move(found, best)]
         rows: list[tuple[str | None, ...]] = []
         for server in shown.servers:
             host = found.host_of.get(server.uuid)
@@ -70,6 +77,31 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
             switches = None if host is None else " ".join(above)
             rows.append((server.name, server.uuid, server.status, host, leaf, switches))
         return _COLUMNS, rows
+
+
+def _summary(best: live_migration.GroupMove | None) -> dict[str, object]:
+    """Return the columns on the best move; None where there is none."""
+    move, server = (best.move, best.server) if best is not None else (None, None)
+    return {
+        "Move": server and server.name,
+        "Move ID": server and server.uuid,
+        "Move From": move and move.source,
+        "Move To": move and move.target,
+        "Hop-Byte Then": move and move.hop_bytes,
+    }
+
+
+def _best_move(cloud: Cloud, best: live_migration.GroupMove | None) -> list[str]:
+    """Return the line on the best move; none for a group that is not apart."""
+    if best is None:
+        return []
+    if best.server is None or best.move is None:
+        return ["best move        none: no live migration of one VM lowers the cost"]
+    move, topology = best.move, cloud.topology
+    text = f"best move        {best.server.name} from {move.source} to {move.target}"
+    text += f" in {topology.leaf_title(topology.leaf_of(move.target))}"
+    text += f": Hop-Byte {terminal_text.hop_bytes(move.hop_bytes)}"
+    return [text + (f", all under one {best.level}" if move.is_together else "")]
 
 
 def _picture(cloud: Cloud, placed: server_groups.GroupPlacement) -> list[str]:

@@ -1,1 +1,1 @@
-"""What the plan of a recorded decision would have cost without one of its constraints."""
+"""What would be otherwise: without a constraint of a decision, or after one live migration."""
