@@ -139,6 +139,7 @@ def databases_say(
     problems: Sequence[str] = (),
     is_partial: bool = False,
     orphans: int = 0,
+    youngest: tuple[str, str | None] | None = None,
 ) -> None:
     """Set what the databases say of the group, the edge that has no server here."""
     read = group_members.GroupMembership(
@@ -149,6 +150,7 @@ def databases_say(
         problems=tuple(problems),
         is_partial=is_partial,
         orphans=orphans,
+        youngest=youngest,
     )
     monkeypatch.setattr(group_members, "read", lambda *_: read)
     # Without build requests nothing is claimed ahead of Nova.

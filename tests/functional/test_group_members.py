@@ -91,3 +91,30 @@ def test_without_the_api_database_members_are_those_that_the_known_cells_have(mo
     assert found.is_partial
     assert found.members == Counter({("n05", "n05"): 1})
     assert "no route to host" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("created", "in_flight", "expected"),
+    [
+        (["2026-01-02", "2026-01-01"], {}, ("n01", "n01")),
+        (["2026-01-01", "2026-01-02"], {}, ("n02", "n02")),
+        # Within a second: in the order in which they were written.
+        (["2026-01-01", "2026-01-01"], {}, ("n02", "n02")),
+        (["2026-01-02", "2026-01-01"], {"x": ("n05", "n05")}, ("n05", "n05")),
+        (["2026-01-02"], {"x": ("n05", None), "y": ("n06", None)}, ("n06", None)),
+        ([], {}, None),
+    ],
+)
+def test_the_youngest_member_is_the_last_in_flight_or_the_last_created(
+    monkeypatch, created: list[str], in_flight: dict, expected: tuple[str, str | None] | None
+):
+    hosts = [f"n{number:02}" for number in range(1, len(created) + 1)]
+    there = [
+        CellMember(host, host, host, False, created=(time, number))
+        for number, (host, time) in enumerate(zip(hosts, created, strict=True))
+    ]
+    members = [ApiMember(uuid, None, number) for number, uuid in enumerate(("x", "y", "own"), 1)]
+    members += [ApiMember(host, 1, None) for host in hosts]
+    monkeypatch.setattr(member_records, "api_members", lambda *_: members)
+    monkeypatch.setattr(member_records, "cell_members", lambda *_: databases.CellAnswers(there))
+    assert read(lambda *_: LookupResult(in_flight)).youngest == expected
