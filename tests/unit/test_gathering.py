@@ -278,6 +278,47 @@ def test_rolling_replacement_ends_under_one_leaf_wherever_one_can_hold_the_group
     assert tried > together > apart_today > 0
 
 
+POLICIES = (None, "affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
+ANY_WISHES = (
+    {},
+    {"prefer": "leaf"},
+    {"prefer": "pod"},
+    {"require": "pod"},
+    {"require": "leaf"},
+    {"max_leaves": 2},
+    {"min_leaves": 2, "prefer": "pod"},
+    {"group_size": 6, "require": "pod", "prefer": "leaf"},
+)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("wishes", ANY_WISHES, ids=str)
+def test_nothing_is_refused_and_no_constraint_is_broken(policy, wishes):
+    differ = 0
+    for case in range(30):
+        draw = random.Random(f"any {case}")
+        topology, room, size, _ = drawn(draw)
+        hosts = list(topology.hosts)
+        vms = [hosts[0]] * size if policy == "affinity" else draw.choices(hosts, k=size)
+        constraints, is_move = Constraints(**wishes), draw.random() < 0.5
+        count = 1 if is_move else draw.randint(1, 3)
+        request = request_of(
+            topology, room, vms, constraints, count=count, is_move=is_move, policy=policy
+        )
+        before = without_option(request, vms)
+        after = with_option(request, vms, is_move=is_move)
+        assert isinstance(before, Plan) == isinstance(after, Plan)
+        if not isinstance(before, Plan) or not isinstance(after, Plan):
+            assert after == before
+            continue
+        assert after.count >= count
+        planned = request.per_hypervisor(after)
+        assert planned.sum() == after.count
+        assert request.broken_by(planned) is None
+        differ += after != before
+    assert differ or policy == "affinity" or wishes not in ({}, {"prefer": "leaf"})
+
+
 def shuffled(node: Any, draw: random.Random) -> Any:
     if isinstance(node, list):
         return draw.sample(node, len(node))
