@@ -100,7 +100,7 @@ class ServedGroup:
             needs_members=doubt.needs_members,
         )
         if found is not None and found is not group.inputs:
-            group.use(found)
+            group.use(found.with_members(turn.with_claims(found.membership)))
         return found is not None
 
     def arrange(self, positions: Array) -> None:

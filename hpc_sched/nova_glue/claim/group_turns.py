@@ -113,6 +113,8 @@ class GroupTurn:
             return found
         claims = self._sure().items()
         others = {uuid: at for uuid, at in claims if at is not None and uuid not in found.queue}
+        if not others:
+            return found
         members = found.members + Counter(others.values())
         return replace(found, members=members, in_flight=others)
 

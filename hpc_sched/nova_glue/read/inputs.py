@@ -110,6 +110,8 @@ class Inputs(ReadRequest):
 
     def with_members(self, found: group_members.GroupMembership) -> Self:
         """Return the same with members that were read again."""
+        if found is self.membership:
+            return self
         read = replace(self, membership=found, request=self.request.knowing(found.uuids))
         return replace(read, first=replace(read.group_request(), preferred=self.first.preferred))
 
