@@ -24,8 +24,8 @@ from nova import objects
 objects.register_all()
 
 from tests.cloud import results, rounds
-from tests.cloud.bursts import BURSTS
 from tests.cloud.deployment import deployed
+from tests.cloud.kinds import KINDS
 from tests.contention.deployment import SIDES
 from tests.contention.timeline import CallLog
 
@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     add("--first-round", type=int, default=0, help="number of the first one, to repeat it")
     add("--seed", type=int, default=23)
     add("--schedulers", type=int, default=3, help="processes (default: 3)")
-    for name, known, default in (("sides", SIDES, "plans,claims"), ("bursts", BURSTS, "")):
+    for name, known, default in (("sides", SIDES, "plans,claims"), ("bursts", KINDS, "")):
         default = default or ",".join(known)
         text = f"comma-separated, of {', '.join(known)} (default: {default})"
         add(f"--{name}", default=default, help=text)
@@ -64,7 +64,7 @@ def main() -> int:
     """Run all bursts on all sides; return the exit code."""
     logging.disable(logging.WARNING)
     chosen = parser().parse_args()
-    for name, known in (("sides", SIDES), ("bursts", BURSTS)):
+    for name, known in (("sides", SIDES), ("bursts", KINDS)):
         setattr(chosen, name, getattr(chosen, name).split(","))
         if unknown := set(getattr(chosen, name)) - known.keys():
             parser().error(f"--{name}: unknown {', '.join(sorted(unknown))}")
@@ -104,7 +104,7 @@ def _run(chosen: argparse.Namespace, found: Results, folder: Path) -> None:
                     for burst in chosen.bursts:
                         for number in range(first, min(first + TURN, last)):
                             numbers = random.Random(f"{chosen.seed} {burst} {number}")
-                            one = rounds.run(cloud, log, decisions, BURSTS[burst](numbers))
+                            one = KINDS[burst](cloud, log, decisions, numbers)
                             found[burst][side].append(one)
                             _show(f"{side} {burst} {number}", one)
 
@@ -118,6 +118,8 @@ def _show(name: str, one: rounds.Round) -> None:
         f"{results.refused(one)} refused, {results.split(one)} split; {one.duration:.1f} s"
         + (f"; {broken}" if broken else "")
     )
+    for note in one.notes:
+        _say(f"  {note}")
 
 
 def _say(text: str) -> None:

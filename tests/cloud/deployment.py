@@ -67,6 +67,32 @@ class Deployment:
         finally:
             self.processes.stop(*names)
 
+    def kill_computes(self, hosts: Sequence[str]) -> None:
+        """Kill the computes of some hosts and say so to Nova, as the monitors of hosts do."""
+        self.processes.command("nova-computes", "kill", *hosts)
+        for host in hosts:
+            self.api.force_down(host, True)
+
+    def start_computes(self, hosts: Sequence[str]) -> None:
+        """Start computes that were killed, and wait until they have released what is evacuated."""
+        statement = sa.text("SELECT host, report_count FROM services WHERE host IN :names")
+        statement = statement.bindparams(sa.bindparam("names", list(hosts), expanding=True))
+
+        def reports() -> dict[str, int]:
+            with self.databases["cell1"].connect() as connection:
+                return dict(connection.execute(statement).all())
+
+        before = reports()
+        self.processes.command("nova-computes", "start", *hosts)
+        # The first report follows the start of the RPC server, and the release is before it.
+        self.processes.wait_for(
+            f"computes of {', '.join(hosts)}",
+            STARTED_IN,
+            lambda: all(count > before[host] for host, count in reports().items()),
+        )
+        for host in hosts:
+            self.api.force_down(host, False)
+
     def wait_for_computes(self) -> None:
         """Wait until all hosts have reported to Nova and to Placement."""
         self._wait_for_rows("services", "host IN :names", HOSTS)

@@ -1,6 +1,7 @@
 """Glance with one image, and Neutron without ports: what nova-api and nova-compute call of both.
 
-Stubs: the images are never read, for the hypervisors are fake, and no server has a network.
+Stubs: the images are never read or written, for the hypervisors are fake, and no server has a
+network. The image of a server that is shelved is that same one, and deleting it changes nothing.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _DETAILS = {
 }
 _ANSWERS = {
     f"/v2/images/{IMAGE}": _DETAILS,
+    "/v2/images": _DETAILS,  # a new one
     "/v2/schemas/image": {"name": "image", "properties": {key: {} for key in _DETAILS}},
     "/v2.0/extensions": {"extensions": []},
     "/v2.0/networks": {"networks": []},
@@ -61,11 +63,13 @@ def served(unknown: Path) -> Iterator[str]:
 def _application(unknown: Path) -> Application:
     def call(environ: Environ, start_response: Callable[..., object]) -> Iterable[bytes]:
         path = environ["PATH_INFO"].removesuffix(".json")
-        answer = _ANSWERS.get(path) if environ["REQUEST_METHOD"] == "GET" else None
-        if answer is None:
+        method = environ["REQUEST_METHOD"]
+        answer = _ANSWERS.get(path) if method in ("GET", "POST") else None
+        is_known = answer is not None or (method, path) == ("DELETE", f"/v2/images/{IMAGE}")
+        if not is_known:
             with unknown.open("a") as file:
-                file.write(f"{environ['REQUEST_METHOD']} {path}\n")
-        status = "404 Not Found" if answer is None else "200 OK"
+                file.write(f"{method} {path}\n")
+        status = "200 OK" if is_known else "404 Not Found"
         start_response(status, [("Content-Type", "application/json")])
         return [json.dumps(answer or {}).encode()]
 

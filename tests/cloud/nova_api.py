@@ -18,6 +18,7 @@ HEADERS = {
     "X-Roles": "admin,member,reader",
     "OpenStack-API-Version": f"compute {MICROVERSION}",
 }
+_DICTS = ("evacuate",)  # actions with parameters, none of which is needed
 
 
 class NovaApi:
@@ -73,6 +74,21 @@ class NovaApi:
         }
         hints = {"os:scheduler_hints": {"group": group}} if group else {}
         self.call("POST", "/servers", {"server": server, **hints})
+
+    def act(self, server: str, action: str) -> None:
+        """Begin an action without parameters on a server."""
+        self.call("POST", f"/servers/{server}/action", {action: {} if action in _DICTS else None})
+
+    def force_down(self, host: str, is_down: bool) -> None:
+        """Say that a compute does not run, or that it does again."""
+        path = f"/os-services?binary=nova-compute&host={host}"
+        [service] = self.call("GET", path)["services"]
+        self.call("PUT", f"/os-services/{service['id']}", {"forced_down": is_down})
+
+    def server(self, server: str) -> dict[str, Any]:
+        """Return a server with its details."""
+        found: dict[str, Any] = self.call("GET", f"/servers/{server}")["server"]
+        return found
 
     def servers(self) -> list[dict[str, Any]]:
         """Return all servers with their details."""

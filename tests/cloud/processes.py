@@ -31,7 +31,7 @@ class Processes:
         with (self.folder / f"{name}.out").open("w") as errors:
             self.running[name] = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 cwd=self.folder,
@@ -39,6 +39,13 @@ class Processes:
                 start_new_session=True,
                 text=True,
             )
+
+    def command(self, name: str, *words: str) -> None:
+        """Write a line to the standard input of a service that reads it."""
+        commands = self.running[name].stdin
+        assert commands is not None
+        commands.write(" ".join(words) + "\n")
+        commands.flush()
 
     def port(self, name: str) -> int:
         """Return the port that a service says it serves."""
@@ -75,8 +82,9 @@ class Processes:
                 process.wait(max(until - time.monotonic(), 0))
             _signal(process, signal.SIGKILL)  # what is left of its session
             process.wait()
-            assert process.stdout is not None
-            process.stdout.close()
+            for pipe in (process.stdin, process.stdout):
+                assert pipe is not None
+                pipe.close()
 
 
 def _signal(process: subprocess.Popen[str], number: signal.Signals) -> None:

@@ -183,4 +183,8 @@ def _writes(call: Mapping[str, Any], hosts: Mapping[str, str]) -> Iterable[Write
 
 
 def _vcpus(allocations: Mapping[str, Any], hosts: Mapping[str, str]) -> dict[str, int]:
-    return {hosts[p]: found["resources"].get("VCPU", 0) for p, found in allocations.items()}
+    return {
+        hosts[provider]: vcpus
+        for provider, found in allocations.items()
+        if (vcpus := found["resources"].get("VCPU"))
+    }
