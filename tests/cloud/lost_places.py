@@ -119,9 +119,14 @@ def _room(numbers: random.Random, sizes: Sequence[int], places: int, leaves: int
     if places == 2:
         kinds = [(n, m) for n, m in itertools.product(hosts, hosts) if n + m in hosts]
     drawn = [[numbers.choice(kinds) for _ in range(leaves)] for _ in range(DRAWN)]
-    drawn = [room for room in drawn if fit_in_any_order(sizes, room, places)]
-    tightest = min(map(_places, drawn))
-    return numbers.choice([room for room in drawn if _places(room) <= tightest + SLACK])
+    found: list[list[Leaf]] = []
+    # From the tightest on: to search the others takes longest.
+    for room in sorted(drawn, key=_places):
+        if found and _places(room) > _places(found[0]) + SLACK:
+            break
+        if fit_in_any_order(sizes, room, places):
+            found.append(room)
+    return numbers.choice(found)
 
 
 def _places(room: Collection[Leaf]) -> int:
