@@ -23,7 +23,7 @@ from nova import objects
 
 objects.register_all()
 
-from tests.cloud import results, rounds
+from tests.cloud import holds, results, rounds
 from tests.cloud.deployment import deployed
 from tests.cloud.kinds import KINDS
 from tests.contention.deployment import SIDES
@@ -107,6 +107,8 @@ def _run(chosen: argparse.Namespace, found: Results, folder: Path) -> None:
                             one = KINDS[burst](cloud, log, decisions, numbers)
                             found[burst][side].append(one)
                             _show(f"{side} {burst} {number}", one)
+                    if first + TURN >= last:
+                        holds.wait_for_end(cloud)
 
 
 def _show(name: str, one: rounds.Round) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import requests
 
-from tests.cloud import lost_places
+from tests.cloud import holds, lost_places
 from tests.cloud.deployment import HOSTS, Deployment
 from tests.cloud.instances import add_flavor, delete_all, flavor_of, settled
 from tests.cloud.lost_places import Loss
@@ -46,7 +46,7 @@ def evacuation(
         found = _judged(cloud, log, loss, moves, used)
         cloud.start_computes(dead)
         _check_places(cloud, found.findings)
-        delete_all(cloud, found.findings)
+        _clean(cloud, found)
     return found
 
 
@@ -62,8 +62,15 @@ def unshelve(
         shelved = [server | {HOST: None} for server in servers]
         found = _judged(cloud, log, loss, move_all(cloud.api, shelved, "unshelve"), loss.others)
         _check_places(cloud, found.findings)
-        delete_all(cloud, found.findings)
+        _clean(cloud, found)
     return found
+
+
+def _clean(cloud: Deployment, found: Round) -> None:
+    delete_all(cloud, found.findings)
+    holds.check(cloud, found.findings)
+    if left := holds.ends(cloud):
+        found.notes.append(f"{len(left)} places are held at the end")
 
 
 @contextmanager

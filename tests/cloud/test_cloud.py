@@ -121,3 +121,17 @@ def test_four_groups_get_a_leaf_each_and_a_run_that_is_interrupted_leaves_nothin
     shown = [re.findall(rf"^{name} +(\d+)$", printed, re.M) for name in names]
     assert shown == [["4"], ["32"], ["0"], ["0"]], printed
     assert left(folder) == []
+
+
+@pytest.mark.nightly("processes", "a cloud of 40 processes")
+def test_groups_of_a_dead_leaf_and_shelved_ones_come_back_each_under_one_leaf():
+    kinds = "evacuation,unshelve"
+    process = start("--bursts", kinds, "--sides", "claims", "--rounds", "2")
+    printed, errors = process.communicate(timeout=2 * TIMEOUT)
+    if process.returncode == NO_SERVER:
+        pytest.skip(errors.strip())
+    assert process.returncode == 0, printed + errors
+    shown = [
+        re.findall(rf"^{name} +(\d+)$", printed, re.M) for name in ("groups refused", "rounds")
+    ]
+    assert shown == [["0", "0"], ["2", "2"]], printed
