@@ -27,7 +27,7 @@ class Call:
     path: str
     body: Any = None
     is_plugins: bool = False  # not Nova's
-    is_typed: bool = False  # whether it is by the microversion that has types of consumers
+    version: str = "1.36"  # the microversion
 
 
 @dataclass(frozen=True, slots=True)

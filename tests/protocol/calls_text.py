@@ -10,6 +10,7 @@ from tests.protocol.actors import Call
 from tests.protocol.nova_model import DEMAND, name_of
 from tests.protocol.placement_model import PlacementModel
 
+_PROVIDERS = "resource_providers"
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -21,6 +22,8 @@ def named(text: str) -> str:
 def call_text(call: Call) -> str:
     """Return a call as ``POST a1: h1 (new), a2: nothing (was 1)``."""
     path = call.path.partition("?")[0].strip("/").split("/")
+    if path[0] == "resource_classes" or (call.method in ("POST", "PUT") and path[0] == _PROVIDERS):
+        return f"{call.method} {' '.join([*path[1:], str((call.body or {}).get('name', ''))])}"
     if call.method == "POST":
         written = ", ".join(
             _claim_text(name_of(uuid), body) for uuid, body in (call.body or {}).items()

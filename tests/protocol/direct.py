@@ -31,16 +31,20 @@ class DirectAdapter:
         if self.unanswered:
             self.unanswered -= 1
             raise ksa_exceptions.ConnectFailure("the connection is broken")
-        return self.placement.send("GET", url, is_typed=microversion == "1.38")
+        return self.placement.send("GET", url, None, microversion or "1.36")
 
-    def post(self, url: str, json: Any = None, **_: Any) -> Any:
-        """Send POST; a body says itself whether it has types of consumers."""
+    def post(self, url: str, json: Any = None, microversion: str | None = None, **_: Any) -> Any:
+        """Send POST."""
         self.calls.append(f"POST {url}")
         self.bodies.append(json)
         fate = self.fates.pop(0) if self.fates else "ok"
         if fate == "conflict":
             return error(409, "Another thread concurrently updated the provider", CONCURRENT)
-        answer = self.placement.send("POST", url, json) if fate != "lost" else None
+        answer = (
+            self.placement.send("POST", url, json, microversion or "1.36")
+            if fate != "lost"
+            else None
+        )
         if fate != "ok":
             raise ksa_exceptions.ConnectFailure("the connection is broken")
         return answer

@@ -58,7 +58,7 @@ class Network:
         begun = self.begun.pop(actor, None)
         assert begun is None or fate == "ok", "it is written already"
         if fate == "begun" or begun is not None:
-            steps_left = begun or self._begin(call)
+            steps_left = begun or self._begun(call)
             answer = finished(steps_left, "write" if begun is None else None)
             if answer is None:
                 self.begun[actor] = steps_left
@@ -74,7 +74,7 @@ class Network:
             late = self.late[name] = LateCall(call)
             said = f"no answer; {name} is under way"
             if fate == "inside":
-                late.steps = self._begin(call)
+                late.steps = self._begun(call)
                 said = f"no answer; {name} has begun"
                 if done := self.advance(name, steps + 1):
                     said = f"no answer, which would be: {done}"
@@ -85,9 +85,9 @@ class Network:
         if fate == "lost":
             self.stage.resume(actor, _broken())
             return "it is lost; no answer"
-        answer = finished(self._begin(call))
+        answer = finished(self._begun(call))
         if fate == "twice":
-            answer = finished(self._begin(call))
+            answer = finished(self._begun(call))
         said = self.tell(call, answer)
         if fate == "made":
             self.stage.resume(actor, _broken())
@@ -107,7 +107,7 @@ class Network:
         """Let a late call go on by some steps, or to its end; return its answer if it is over."""
         late = self.late[name]
         if late.steps is None:
-            late.steps = self._begin(late.call)
+            late.steps = self._begun(late.call)
         try:
             while steps is None or steps > 0 or self._is_open(late):
                 late.at = next(late.steps)
@@ -117,9 +117,6 @@ class Network:
             return self.tell(late.call, end.value)
         return ""
 
-    def _begin(self, call: Call) -> Steps:
-        return self.placement.begin(call.method, call.path, call.body, is_typed=call.is_typed)
-
     @staticmethod
     def _is_open(late: LateCall) -> bool:
         """True if a late call of one consumer is at a step where nothing can fence it.
@@ -128,6 +125,9 @@ class Network:
         in between for its own, whatever its generation. With more consumers it finds the others.
         """
         return late.at.startswith("make") and len(late.call.body or ()) == 1
+
+    def _begun(self, call: Call) -> Steps:
+        return self.placement.begin(call.method, call.path, call.body, call.version)
 
     def drop(self, name: str) -> None:
         """Lose a late call that has not begun."""
@@ -144,25 +144,35 @@ class Adapter:
 
     def get(self, url: str, microversion: str | None = None, **_: Any) -> Any:
         """Send GET."""
-        # Nova reads allocations by an earlier version.
-        return self._stage.wait(Call("GET", url, None, *_sender(microversion)))
+        return self._send("GET", url, microversion)
 
     def post(self, url: str, json: Any = None, microversion: str | None = None, **_: Any) -> Any:
         """Send POST."""
-        return self._stage.wait(Call("POST", url, json, *_sender(microversion)))
+        return self._send("POST", url, microversion, json)
 
-    def put(self, url: str, json: Any = None, **_: Any) -> Any:
+    def put(self, url: str, json: Any = None, microversion: str | None = None, **_: Any) -> Any:
         """Send PUT."""
-        return self._stage.wait(Call("PUT", url, json))
+        # Nova claims so; the plugin writes no consumer alone.
+        is_plugins = "/allocations/" not in url
+        return self._send("PUT", url, microversion, json, is_plugins=is_plugins)
 
-    def delete(self, url: str, **_: Any) -> Any:
+    def delete(self, url: str, microversion: str | None = None, **_: Any) -> Any:
         """Send DELETE."""
-        return self._stage.wait(Call("DELETE", url))
+        return self._send("DELETE", url, microversion, is_plugins=False)
 
-
-def _sender(microversion: str | None) -> tuple[bool, bool]:
-    """Return whether a call is the plugin's, and whether it is by types of consumers."""
-    return microversion in ("1.36", "1.38"), microversion == "1.38"
+    def _send(
+        self,
+        method: str,
+        url: str,
+        version: str | None,
+        json: Any = None,
+        *,
+        is_plugins: Any = None,
+    ) -> Any:
+        # Nova reads and writes allocations by earlier versions.
+        if is_plugins is None:
+            is_plugins = version in ("1.36", "1.38")
+        return self._stage.wait(Call(method, url, json, is_plugins, version or "1.36"))
 
 
 def _broken() -> Exception:

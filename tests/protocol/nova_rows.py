@@ -29,11 +29,15 @@ _MODELS = (
     api_models.CellMapping,
     api_models.InstanceGroup,
     api_models.InstanceGroupMember,
+    api_models.RequestSpec,
+    main_models.ComputeNode,
     main_models.Instance,
+    main_models.Migration,
     main_models.Service,
 )
 # When everything was created, and seen last: nothing in a history is older than a minute.
 NOW = "2026-01-01 00:00:00.000000"
+LONG_AGO = "2025-12-31 00:00:00.000000"
 
 
 class NovaRows:
@@ -112,6 +116,20 @@ class NovaRows:
         state = {"vm_state": "active", "task_state": None, "host": host, "node": host}
         self._add("instances", uuid=uuid, reservation_id=reservation, deleted=0, **state)
 
+    def set_instance(self, uuid: str, **values: Any) -> None:
+        """Set columns of a VM in the cell; add it if it is not there."""
+        if not self._found("SELECT id FROM instances WHERE uuid = ?", uuid):
+            self._add("instances", uuid=uuid, deleted=0)
+        names = ", ".join(f"{name} = ?" for name in values)
+        self._run(f"UPDATE instances SET {names} WHERE uuid = ?", *values.values(), uuid)
+
+    def end_instance(self, uuid: str) -> None:
+        """Delete a VM as Nova does: rows stay, the list of the group's members too."""
+        self.remove_build_request(uuid)
+        self._run("UPDATE instances SET deleted = id WHERE uuid = ?", uuid)
+        ended = "UPDATE instance_mappings SET queued_for_delete = 1 WHERE instance_uuid = ?"
+        self._run(ended, uuid)
+
     def place(self, uuid: str, host: str | None) -> None:
         """Set the host of a VM in the cell; None while it is unshelved."""
         state = ("active", None) if host is not None else ("shelved_offloaded", "unshelving")
@@ -126,12 +144,33 @@ class NovaRows:
         ended = "UPDATE instance_mappings SET queued_for_delete = 1 WHERE instance_uuid = ?"
         self._run(ended, uuid)
 
-    def set_service(self, host: str, *, is_down: bool = False) -> None:
-        """Set whether a compute service is up."""
+    def set_service(
+        self, host: str, *, is_down: bool = False, is_disabled: bool = False, is_dead: bool = False
+    ) -> None:
+        """Set whether a compute service is up.
+
+        :param is_down: forced down by an operator
+        :param is_dead: not seen for long
+        """
+        self.remove_service(host)
+        kind = {"binary": "nova-compute", "topic": "compute", "deleted": 0}
+        states = {"disabled": is_disabled, "forced_down": is_down}
+        seen = {"last_seen_up": LONG_AGO if is_dead else NOW, "created_at": LONG_AGO}
+        self._add("services", host=host, **kind, **states, **seen)
+
+    def remove_service(self, host: str) -> None:
+        """Remove the record of a compute service."""
         self._run("DELETE FROM services WHERE host = ?", host)
-        kind = {"binary": "nova-compute", "topic": "compute", "disabled": False, "deleted": 0}
-        seen = {"last_seen_up": NOW, "created_at": NOW}
-        self._add("services", host=host, forced_down=is_down, **kind, **seen)
+
+    def add_node(self, host: str, node: str, vcpus: int) -> None:
+        """Add a node of a compute service.
+
+        :param vcpus: 0 on bare metal
+        """
+        ratios = {f"{name}_allocation_ratio": 1.0 for name in ("cpu", "ram", "disk")}
+        sizes = {"vcpus": vcpus, "memory_mb": 1 << 16, "local_gb": 1000}
+        names = {"host": host, "hypervisor_hostname": node}
+        self._add("compute_nodes", deleted=0, **names, **sizes, **ratios)
 
     def rows(self, query: Any) -> list[Any]:
         """Return the rows of a query."""

@@ -4,59 +4,35 @@ A transaction is a generator that stops before each step at which Placement's da
 by others: the look for a consumer, the making of its record, the write of all allocations, and the
 removal of records after a failure. So one transaction can be interleaved with others at any step.
 
+Providers and resource classes are in ``placement_providers.py``.
+
 ``test_placement_model.py`` compares it with Placement 16.0.0, answer for answer and row for row.
-What is left out: resource classes with ``min_unit`` or ``step_size``, trees of providers, traits,
-and other microversions than 1.36, but for writes of allocations with types of consumers, and reads
-of these, which are by 1.38. ``test_placement_retries.py`` compares ``is_retrying``.
+What is left out: resource classes with ``min_unit`` or ``step_size``, traits, and other
+microversions than 1.36, but for the consumer types of 1.38. ``test_placement_retries.py`` compares
+``is_retrying``.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib import parse
 
-Body = Mapping[str, Any]
+from tests.protocol.placement_answers import CONCURRENT, UNDEFINED, Body, Response, error
+from tests.protocol.placement_providers import Provider, ProviderRequests
+
+__all__ = ["CONCURRENT", "PlacementModel", "Provider", "Response", "Steps", "error", "finished"]
+
 # Stops before each step with its name; returns the answer.
-Steps = Generator[str, None, "Response"]
+Steps = Generator[str, None, Response]
 
-CONCURRENT, UNDEFINED = "placement.concurrent_update", "placement.undefined_code"
+# The first microversion with types of consumers.
+TYPED = (1, 38)
 _CHANGED = "Another thread concurrently updated the data. Please retry your update"
 _PROVIDER_CHANGED = (
     "Another thread concurrently updated the resource provider data. Please retry your update"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """What a client gets."""
-
-    status_code: int
-    body: Any = None
-
-    def __bool__(self) -> bool:
-        return self.status_code < 400
-
-    def json(self) -> Any:
-        """Return the body; one of its own for each call, as it is parsed each time."""
-        return json.loads(json.dumps(self.body))
-
-    @property
-    def text(self) -> str:
-        """The body as text."""
-        return "" if self.body is None else json.dumps(self.body)
-
-
-@dataclass(slots=True)
-class Provider:
-    """A resource provider without parents."""
-
-    name: str
-    totals: dict[str, int]  # by resource class
-    generation: int = 0
 
 
 @dataclass(slots=True)
@@ -67,7 +43,7 @@ class Record:
     project: str
     user: str
     generation: int = 0
-    type: str | None = None
+    type: str = "unknown"
 
 
 class _RefusedError(Exception):
@@ -76,11 +52,6 @@ class _RefusedError(Exception):
     def __init__(self, status: int, detail: str, code: str = UNDEFINED) -> None:
         super().__init__(detail)
         self.answer = error(status, detail, code)
-
-
-def error(status: int, detail: str, code: str = UNDEFINED) -> Response:
-    """Return an answer in Placement's form."""
-    return Response(status, {"errors": [{"status": status, "code": code, "detail": detail}]})
 
 
 def finished(steps: Steps, before: str | None = None) -> Response | None:
@@ -98,59 +69,40 @@ def finished(steps: Steps, before: str | None = None) -> Response | None:
 
 
 @dataclass
-class PlacementModel:
+class PlacementModel(ProviderRequests):
     """Providers, consumers and allocations, as the rows of its database."""
 
-    providers: dict[str, Provider] = field(default_factory=dict)
     consumers: dict[str, Record] = field(default_factory=dict)
-    # Consumer to (provider, resource class) to amount; may hold those without a record.
-    allocations: dict[str, dict[tuple[str, str], int]] = field(default_factory=dict)
     # Whether ``allocation_conflict_retry_count`` is above 1, on a server database: a transaction
     # that finds a provider changed is written by what was in use when it began to write.
     is_retrying: bool = False
     _numbers: int = 0
 
     def send(
-        self, method: str, path: str, body: Body | None = None, *, is_typed: bool = False
+        self, method: str, path: str, body: Body | None = None, version: str = "1.36"
     ) -> Response:
         """Answer a request as a whole."""
-        answer = finished(self.begin(method, path, body, is_typed=is_typed))
+        answer = finished(self.begin(method, path, body, version))
         assert answer is not None
         return answer
 
     def begin(
-        self, method: str, path: str, body: Body | None = None, *, is_typed: bool = False
+        self, method: str, path: str, body: Body | None = None, version: str = "1.36"
     ) -> Steps:
-        """Begin a request; the generator returns its answer.
-
-        :param is_typed: whether an answer has the types of consumers
-        """
-        parsed = parse.urlparse(path)
-        query = dict(parse.parse_qsl(parsed.query))
-        match (method, *parsed.path.strip("/").split("/")):
+        """Begin a request; the generator returns its answer."""
+        is_typed = tuple(map(int, version.split("."))) >= TYPED
+        match (method, *path.partition("?")[0].strip("/").split("/")):
             case ("GET", "allocations", consumer):
                 return _at_once(self.held(consumer, is_typed=is_typed))
             case ("PUT", "allocations", consumer):
-                return self._write({consumer: body or {}}, of=consumer)
+                return self._write({consumer: body or {}}, consumer, is_typed=is_typed)
             case ("POST", "allocations"):
-                return self._write(body or {})
+                return self._write(body or {}, is_typed=is_typed)
             case ("DELETE", "allocations", consumer):
                 return _at_once(self._delete(consumer))
-            case ("GET", "allocation_candidates"):
-                return _at_once(self._candidates(query["resources"]))
-            case ("GET", "resource_providers"):
-                if "in_tree" in query:
-                    return _at_once(self._tree(query["in_tree"]))
-                return _at_once(self._with_room(query["resources"]))
-            case ("PUT", "resource_providers", provider, "inventories"):
-                return _at_once(self._set_totals(provider, body or {}))
-            case ("GET", "resource_providers", provider, what):
-                return _at_once(self._provider(provider, what))
-        raise AssertionError(f"{method} {path} is not in this model")
-
-    def used(self, provider: str, resource_class: str) -> int:
-        """Return what is in use, listed or not."""
-        return sum(held.get((provider, resource_class), 0) for held in self.allocations.values())
+            case ("GET", "resource_providers", provider, "allocations"):
+                return _at_once(self._allocations_of(provider))
+        return _at_once(self.answer_on_providers(method, path, body or {}))
 
     def held(self, consumer: str, *, is_typed: bool = False) -> Response:
         """Return the answer to GET /allocations/CONSUMER."""
@@ -170,7 +122,7 @@ class PlacementModel:
                 "project_id": record.project,
                 "user_id": record.user,
                 "consumer_generation": record.generation,
-                **({"consumer_type": record.type or "unknown"} if is_typed else {}),
+                **({"consumer_type": record.type} if is_typed else {}),
             },
         )
 
@@ -179,87 +131,18 @@ class PlacementModel:
         """The consumers whose usage is without a record."""
         return sorted(self.allocations.keys() - self.consumers.keys())
 
-    def _candidates(self, resources: str) -> Response:
-        found, demand = self._found(resources)
-        return Response(
-            200,
-            {
-                "allocation_requests": [
-                    {"allocations": {uuid: {"resources": demand}}, "mappings": {"": [uuid]}}
-                    for uuid in found
-                ],
-                "provider_summaries": {
-                    uuid: {
-                        "resources": {
-                            name: {"capacity": total, "used": self.used(uuid, name)}
-                            for name, total in self.providers[uuid].totals.items()
-                        }
-                    }
-                    for uuid in found
-                },
-            },
-        )
-
-    def _with_room(self, resources: str) -> Response:
-        found = [{"uuid": uuid} for uuid in self._found(resources)[0]]
-        return Response(200, {"resource_providers": found})
-
-    def _found(self, resources: str) -> tuple[list[str], dict[str, int]]:
-        """Return the providers with room for an amount of each class, and the amounts."""
-        demand = {
-            name: int(amount)
-            for name, _, amount in (one.partition(":") for one in resources.split(","))
-        }
-        found = [
-            uuid
-            for uuid, provider in self.providers.items()
-            if all(
-                provider.totals.get(name, 0) - self.used(uuid, name) >= amount
-                for name, amount in demand.items()
-            )
-        ]
-        return found, demand
-
-    def _tree(self, uuid: str) -> Response:
-        name = self.providers[uuid].name
-        root = {"uuid": uuid, "name": name, "root_provider_uuid": uuid}
-        return Response(200, {"resource_providers": [root]})
-
-    def _provider(self, uuid: str, what: str) -> Response:
-        provider = self.providers.get(uuid)
-        if provider is None:
-            return error(404, f"No resource provider with uuid {uuid} found")
-        generation = {"resource_provider_generation": provider.generation}
-        if what == "inventories":
-            found = {name: _inventory(total) for name, total in provider.totals.items()}
-            return Response(200, {"inventories": found, **generation})
-        if what == "usages":
-            used = {name: self.used(uuid, name) for name in provider.totals}
-            return Response(200, {"usages": used, **generation})
-        assert what == "allocations"
+    def _allocations_of(self, uuid: str) -> Response:
+        if uuid not in self.providers:
+            return self.not_found(uuid)
         held: dict[str, Any] = {}
         for consumer, rows in self.allocations.items():
             record = self.consumers.get(consumer)
             here = {name: amount for (at, name), amount in rows.items() if at == uuid}
             if record is not None and here:
                 held[consumer] = {"resources": here, "consumer_generation": record.generation}
-        return Response(200, {"allocations": held, **generation})
-
-    def _set_totals(self, uuid: str, body: Body) -> Response:
-        provider = self.providers[uuid]
-        if body["resource_provider_generation"] != provider.generation:
-            return error(409, "resource provider generation conflict", CONCURRENT)
-        found = {name: stock["total"] for name, stock in body["inventories"].items()}
-        assert found.keys() == provider.totals.keys(), "only totals change in this model"
-        provider.totals = found
-        provider.generation += 1
-        return Response(
-            200,
-            {
-                "resource_provider_generation": provider.generation,
-                "inventories": {name: _inventory(total) for name, total in found.items()},
-            },
-        )
+        generation = self.providers[uuid].generation
+        body = {"allocations": held, "resource_provider_generation": generation}
+        return Response(200, body)
 
     def _delete(self, consumer: str) -> Response:
         if self.held(consumer).body["allocations"] == {}:
@@ -267,19 +150,20 @@ class PlacementModel:
         del self.allocations[consumer], self.consumers[consumer]
         return Response(204)
 
-    def _write(self, body: Body, of: str | None = None) -> Steps:
+    def _write(self, body: Body, of: str | None = None, *, is_typed: bool = False) -> Steps:
         """Replace the allocations of consumers.
 
         :param of: the consumer of a PUT, whose errors differ
+        :param is_typed: whether the type of a consumer is stated
         """
+        if is_typed and any("consumer_type" not in wanted for wanted in body.values()):
+            return error(400, "JSON does not validate: 'consumer_type' is a required property")
         made: list[Record] = []
-        types: dict[str, str] = {}
         try:
-            seen = yield from self._find_consumers(body, made, types)
+            seen = yield from self._find_consumers(body, made)
         except _RefusedError as refused:
             yield from self._remove(made)
             return refused.answer
-        looked_for = dict(seen)
         # What is removed is what is there now; the providers' generations are those of now.
         rows: list[tuple[str, str, str, int]] = []
         generations: dict[str, int] = {}
@@ -313,31 +197,23 @@ class PlacementModel:
             # It is written again by new generations. If a later provider has changed, it has raised
             # the first one's by then, which so fails whenever it is written again.
             generations = {one: self.providers[one].generation for one in generations}
-        retyped = [
-            (record, types[uuid])
-            for uuid in types
-            if (record := self.consumers.get(uuid)) is not None
-            and (record.number, record.generation) == looked_for[uuid]
-        ]
         try:
             self._replace(rows, seen, generations, view)
+            for consumer, wanted in body.items() if is_typed else ():
+                if consumer in self.consumers:
+                    self.consumers[consumer].type = wanted["consumer_type"]
         except _RefusedError as refused:
             yield from self._remove(made)
             return refused.answer
-        for record, name in retyped:
-            record.type = name
         return Response(204)
 
     def _find_consumers(
-        self, body: Body, made: list[Record], types: dict[str, str]
+        self, body: Body, made: list[Record]
     ) -> Generator[str, None, dict[str, tuple[int, int]]]:
-        """Return number and generation of each consumer's record; make those that are lacking.
-
-        :param types: gets the types that consumers have after the write
-        """
+        """Return number and generation of each consumer's record; make those that are lacking."""
         seen = {}
         for consumer, wanted in body.items():
-            got, type_ = wanted["consumer_generation"], wanted.get("consumer_type")
+            got = wanted["consumer_generation"]
             yield f"look for {consumer}"
             record = self.consumers.get(consumer)
             if record is None:
@@ -348,16 +224,11 @@ class PlacementModel:
                 record = self.consumers.get(consumer)
                 if record is None:
                     self._numbers += 1
-                    owner = wanted["project_id"], wanted["user_id"]
-                    record = Record(self._numbers, *owner, type=type_)
+                    record = Record(self._numbers, wanted["project_id"], wanted["user_id"])
                     self.consumers[consumer] = record
                     made.append(record)
-                # At once, and for good, whatever becomes of the write.
-                record.type = type_
             elif record.generation != got:
                 raise _conflict(record.generation, got)
-            elif type_ is not None and type_ != record.type:
-                types[consumer] = type_
             seen[consumer] = record.number, record.generation
         return seen
 
@@ -432,12 +303,6 @@ class PlacementModel:
             for consumer, found in list(self.consumers.items()):
                 if found.number == record.number:
                     del self.consumers[consumer]
-
-
-def _inventory(total: int) -> dict[str, Any]:
-    """Return an inventory with what the API adds."""
-    usual = {"reserved": 0, "min_unit": 1, "max_unit": 2**31 - 1, "step_size": 1}
-    return {"total": total, "allocation_ratio": 1.0, **usual}
 
 
 def _at_once(answer: Response) -> Steps:

@@ -29,8 +29,6 @@ from placement.objects import resource_provider
 from tests.functional import provider_rows
 from tests.functional.provider_rows import Provider
 
-VERSION, TYPED_VERSION = "placement 1.36", "placement 1.38"
-
 
 class RealPlacement:
     """Its application, with a hook before each step of a transaction."""
@@ -79,12 +77,9 @@ class RealPlacement:
         )
 
     def send(
-        self, method: str, path: str, body: Any = None, is_typed: bool = False
+        self, method: str, path: str, body: Any = None, version: str = "1.36"
     ) -> tuple[int, Any]:
-        """Return status and body of the answer to a request.
-
-        :param is_typed: whether it is sent by the microversion that has types of consumers
-        """
+        """Return status and body of the answer to a request by a microversion."""
         sent = b"" if body is None else json.dumps(body).encode()
         environ = {
             "REQUEST_METHOD": method,
@@ -99,7 +94,7 @@ class RealPlacement:
             "CONTENT_LENGTH": str(len(sent)),
             "CONTENT_TYPE": "application/json",
             "HTTP_X_AUTH_TOKEN": "admin",
-            "HTTP_OPENSTACK_API_VERSION": TYPED_VERSION if is_typed else VERSION,
+            "HTTP_OPENSTACK_API_VERSION": f"placement {version}",
         }
         statuses: list[int] = []
         outer, self._is_put = self._is_put, method == "PUT"

@@ -46,6 +46,7 @@ def drawn_request(draw: random.Random, model: PlacementModel) -> list[Any]:
     kind = draw.choice([*["POST"] * 6, *["PUT"] * 4, "GET", "DELETE", "usages", "held", "totals"])
     # Nova knows no types of consumers.
     is_typed = kind in ("POST", "GET") and draw.random() < 0.5
+    version = "1.38" if is_typed else "1.36"
     consumer, path = draw.choice(VMS), f"/resource_providers/{draw.choice(HOSTS)}"
     if kind == "totals":
         # Also below what is in use.
@@ -56,7 +57,7 @@ def drawn_request(draw: random.Random, model: PlacementModel) -> list[Any]:
     if kind in ("usages", "held"):
         return ["GET", f"{path}/{'usages' if kind == 'usages' else 'allocations'}", None]
     if kind in ("GET", "DELETE"):
-        return [kind, f"/allocations/{consumer}", None, is_typed]
+        return [kind, f"/allocations/{consumer}", None, version]
     if kind == "PUT":
         return [kind, f"/allocations/{consumer}", drawn_claim(draw, model, consumer)]
     body = {
@@ -65,7 +66,7 @@ def drawn_request(draw: random.Random, model: PlacementModel) -> list[Any]:
     if is_typed:
         for claim in body.values():
             claim["consumer_type"] = draw.choice(TYPES)
-    return [kind, "/allocations", body, is_typed]
+    return [kind, "/allocations", body, version]
 
 
 def drawn_claim(draw: random.Random, model: PlacementModel, consumer: str) -> dict[str, Any]:
@@ -112,7 +113,7 @@ def answer_of(
 
 
 def begun(model: PlacementModel, request: list[Any]) -> Steps:
-    return model.begin(*request[:3], is_typed=request[3:] == [True])
+    return model.begin(*request)
 
 
 def rows_of(model: PlacementModel) -> dict[str, Any]:
