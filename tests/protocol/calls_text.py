@@ -50,7 +50,7 @@ def answer_text(call: Call, answer: Any) -> str:
         held = hosts_text(body["allocations"])
         return f"200 {held} ({body['consumer_generation']})" if held else "200 nothing"
     if call.method == "GET" and what[-1] == "usages":
-        return f"200 {body['usages']['VCPU']}"
+        return f"200 {next(iter(body['usages'].values()), 0)}"
     if call.method == "GET" and what[-1] == "allocations":
         return f"200 {' '.join(map(name_of, sorted(body['allocations']))) or 'nothing'}"
     return str(answer.status_code)
@@ -59,7 +59,7 @@ def answer_text(call: Call, answer: Any) -> str:
 def hosts_text(allocations: Mapping[str, Any]) -> str:
     """Return the hosts of allocations, with how much of a VM's demand unless it is 1."""
     return "+".join(
-        name_of(provider) + _times(found["resources"].get("VCPU", 0) // DEMAND["VCPU"])
+        name_of(provider) + _times(_vms(found["resources"]))
         for provider, found in sorted(allocations.items())
     )
 
@@ -79,6 +79,11 @@ def _claim_text(name: str, body: Mapping[str, Any]) -> str:
     before = body["consumer_generation"]
     generation = "new" if before is None else f"was {before}"
     return f"{name}: {hosts_text(body['allocations']) or 'nothing'} ({generation})"
+
+
+def _vms(resources: Mapping[str, int]) -> int:
+    """Return for how many VMs an amount is; 1 of what is not counted in processors."""
+    return resources["VCPU"] // DEMAND["VCPU"] if "VCPU" in resources else 1
 
 
 def _times(number: int) -> str:

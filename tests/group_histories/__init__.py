@@ -1,0 +1,1 @@
+"""Histories of groups in memory, against an oracle."""

@@ -1,0 +1,169 @@
+"""What must hold after each request, and once all of a command are over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from nova import exception
+
+from tests.group_histories import holds
+from tests.group_histories.cloud import GroupCloud
+from tests.group_histories.oracle import Bound, most
+from tests.group_histories.requests import Request, View, rooms, view_of
+
+#: What Nova says where no host is left; and what a history says without candidates.
+OF_NOVA = ("There are not enough hosts available", "no allocation candidates")
+
+
+class BrokenError(AssertionError):
+    """Something does not hold that must."""
+
+
+def check_refusal(cloud: GroupCloud, request: Request, error: BaseException) -> None:
+    """Check that no place kept the constraints all the time, and that the reason says so."""
+    if not isinstance(error, exception.NoValidHost):
+        raise BrokenError(f"{request.name} dies: {error!r}")
+    if request.rooms is None:
+        raise BrokenError(f"{request.name} is refused before it has read candidates: {error}")
+    fits = [_fits(cloud, request, view) for view in request.views]
+    if all(fits) and not _contradicts_size(cloud, request):
+        raise BrokenError(
+            f"{request.name} is refused ({error}), and fits: room on {_text(request.rooms)}, "
+            f"{_view_text(request.views[-1])}"
+        )
+    is_novas = any(text in str(error) for text in OF_NOVA)
+    has_room = all(sum(_rooms(request, view).values()) for view in request.views)
+    if is_novas and has_room:
+        raise BrokenError(
+            f"{request.name} is refused without a reason ({error}): room on {_text(request.rooms)}"
+        )
+
+
+def check_choice(cloud: GroupCloud, request: Request, places: Mapping[str, str]) -> None:
+    """Check that the rest of the group can follow where a place for all existed.
+
+    The group keeps its guarantees then, and is under one leaf or root if that was possible.
+
+    :param places: the nodes of the request's VMs
+    """
+    if request.is_disturbed and not (request.is_move and holds.are_made()):
+        # What is not held is lost to others.
+        return
+    known = min(len(request.servers) + len(view.awaiting) for view in request.views)
+    before = min(_whole(cloud, request, view) for view in request.views)
+    now = view_of(cloud, request)
+    members = [*now.members.values(), *places.values()]
+    used = Counter(places.values())
+    room = {node: room - used[node] for node, room in rooms(cloud, request).items()}
+    left = _hard(request, room, {*now.taken, *places.values()})
+    goals = _goals(request.bound(cloud, request.views[-1]))
+    if request.group.policy == "soft-anti-affinity":
+        # Few VMs on a host come before few leaves.
+        goals = goals[:1]
+    for what, bound in goals:
+        could = min(_most(cloud, request, view, bound) for view in request.views)
+        # Without a place for all, guarantees alone say how many of those that exist can follow.
+        some = min(could, known) if what == "guarantees" else 0
+        wanted = before if could >= before else some
+        can = most(cloud.fabric, bound, members, left)
+        have = 0 if can is None else len(places) + can
+        if have < wanted:
+            raise BrokenError(
+                f"{request.name} goes to {', '.join(places.values())}: {wanted} of the group could "
+                f"be placed before ({what}), {have} can now; room was on {_text(request.rooms)}, "
+                f"{_view_text(request.views[-1])}"
+            )
+
+
+def check_constraints(
+    cloud: GroupCloud, request: Request, view: View, places: Mapping[str, str]
+) -> None:
+    """Check that VMs that were placed keep the group's guarantees with its members."""
+    bound = request.bound(cloud, view)
+    members = view.members
+    leaves = {node[0] for node in (*members.values(), *places.values())}
+    if not bound.keeps(cloud.fabric, sorted(leaves)):
+        raise BrokenError(
+            f"{request.name} breaks {request.group.wish.extra_specs or 'the island'}: "
+            f"it is on {', '.join(places.values())}, {_view_text(view)}"
+        )
+
+
+def check_placement(cloud: GroupCloud) -> None:
+    """Check that Placement holds what VMs and their migrations use, and holds of the plugin."""
+    wanted: dict[str, set[str]] = {}
+    for server in cloud.servers.values():
+        if server.is_there and server.node is not None:
+            wanted[server.uuid] = {server.node, *server.left_on}
+        if server.moved:
+            wanted[server.migration] = set(server.moved)
+    for consumer in sorted(wanted.keys() | cloud.placement.consumers.keys()):
+        found = cloud.held(consumer)
+        if holds.is_hold(cloud, consumer):
+            continue
+        nodes = wanted.get(consumer, set())
+        if found != {node: cloud.demand for node in nodes}:
+            raise BrokenError(f"{consumer} holds {found}, and uses {sorted(nodes)}")
+
+
+def _fits(cloud: GroupCloud, request: Request, view: View) -> bool:
+    """True if the VMs of a request had a place, next to the members of a view."""
+    wish, needed = request.group.wish, len(request.servers)
+    if wish.require is not None and not request.is_move:
+        # The final size must fit too.
+        needed = max(needed, (wish.group_size or 0) - len(view.members))
+    found = _most(cloud, request, view, request.bound(cloud, view))
+    return found >= needed
+
+
+def _whole(cloud: GroupCloud, request: Request, view: View) -> int:
+    """Return how many VMs of a group have no place: of the request, awaiting, and missing."""
+    size = request.group.wish.group_size or 0
+    return max(len(request.servers) + len(view.awaiting), size - len(view.members))
+
+
+def _most(cloud: GroupCloud, request: Request, view: View, bound: Bound) -> int:
+    found = most(cloud.fabric, bound, view.members.values(), _rooms(request, view))
+    return -1 if found is None else found
+
+
+def _rooms(request: Request, view: View) -> Mapping[str, int]:
+    return _hard(request, request.rooms or {}, view.taken)
+
+
+def _hard(request: Request, rooms: Mapping[str, int], taken: object) -> Mapping[str, int]:
+    """Return rooms within the group's policy."""
+    if request.group.policy != "anti-affinity" or request.group.is_deleted:
+        return rooms
+    return {node: 0 if node in taken else min(room, 1) for node, room in rooms.items()}
+
+
+def _goals(bound: Bound) -> list[tuple[str, Bound]]:
+    """Return what a place for the whole group may be, with a name."""
+    return [
+        ("guarantees", bound),
+        ("one root", bound.on_one(None)),
+        ("one leaf", bound.on_one("leaf")),
+    ]
+
+
+def _contradicts_size(cloud: GroupCloud, request: Request) -> bool:
+    """True if the final size cannot fit on the empty cloud."""
+    wish = request.group.wish
+    if request.is_move or wish.group_size is None or wish.max_leaves is None:
+        return False
+    sizes = _hard(request, cloud.sizes, ())
+    found = most(cloud.fabric, Bound(most_leaves=wish.max_leaves), (), sizes)
+    return wish.group_size > (found or 0)
+
+
+def _text(rooms: Mapping[str, int] | None) -> str:
+    found = [f"{node}*{room}" for node, room in sorted((rooms or {}).items()) if room]
+    return ", ".join(found) or "none"
+
+
+def _view_text(view: View) -> str:
+    members = ", ".join(f"{name} {node}" for name, node in sorted(view.members.items())) or "none"
+    return f"members {members}, awaiting {', '.join(sorted(view.awaiting)) or 'none'}"
+

@@ -1,0 +1,141 @@
+"""A request that is served: what was true all the time that it was, and where its group is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nova.compute import vm_states
+
+from tests.group_histories import holds
+from tests.group_histories.cloud import Group, GroupCloud, Server
+from tests.group_histories.oracle import Bound
+from tests.protocol.actors import Actor
+from tests.protocol.nova_model import uuid_of
+
+
+@dataclass(frozen=True)
+class View:
+    """A group at one moment, without the VMs of the request."""
+
+    members: Mapping[str, str]  # VM to node: those that guarantees hold with
+    awaiting: frozenset[str]  # VMs that steer the choice alone
+    taken: frozenset[str]  # nodes that a hard policy forbids
+
+
+@dataclass(eq=False)
+class Request:
+    """A request for VMs of one group, and what was true while it was served."""
+
+    name: str
+    kind: str
+    servers: Sequence[Server]
+    ignored: str | None = None  # node
+    actor: Actor | None = None
+    # Node to the VMs that it took at the worst moment; None before candidates were read.
+    rooms: dict[str, int] | None = None
+    views: list[View] = field(default_factory=list)
+    is_disturbed: bool = False  # whether rooms changed meanwhile
+
+    @property
+    def group(self) -> Group:
+        """The group of its VMs."""
+        return self.servers[0].group
+
+    @property
+    def is_move(self) -> bool:
+        """True if it moves a VM."""
+        return self.kind != "create"
+
+    def observe(self, cloud: GroupCloud) -> None:
+        """Note what is true now."""
+        found, view = rooms(cloud, self), view_of(cloud, self)
+        if self.rooms is None:
+            self.rooms = dict(found)
+        self.is_disturbed |= found != self.rooms
+        self.rooms = {node: min(room, found[node]) for node, room in self.rooms.items()}
+        if view not in self.views:
+            self.views.append(view)
+
+    def bound(self, cloud: GroupCloud, view: View) -> Bound:
+        """Return where its VMs may be, next to members."""
+        fabric, wish = cloud.fabric, self.group.wish
+        roots = {fabric.switch(None, node[0]) for node in view.members.values()}
+        # Without a guarantee a move may leave the island, and who is on several may use any.
+        one_root = wish.is_guarantee or not (self.is_move or len(roots) > 1)
+        return Bound.of(wish, one_root=one_root)
+
+
+def rooms(cloud: GroupCloud, request: Request) -> dict[str, int]:
+    """Return how many VMs of a request each node takes now."""
+    own = {server.uuid for server in request.servers}
+    held = holds.of_others(cloud, request)
+    found = {}
+    for node, size in cloud.sizes.items():
+        name = next(iter(cloud.demand))
+        key = (uuid_of(node), name)
+        used = sum(
+            rows.get(key, 0) for uuid, rows in cloud.placement.allocations.items() if uuid not in own
+        )
+        is_left_out = request.ignored is not None and (
+            cloud.fabric.service(request.ignored) == cloud.fabric.service(node)
+        )
+        is_offered = cloud.is_up(node) and not is_left_out
+        total = 1 if cloud.fabric.is_metal else size
+        found[node] = max(total - used - held.get(node, 0), 0) if is_offered else 0
+    return found
+
+
+def view_of(cloud: GroupCloud, request: Request) -> View:
+    """Return the group of a request now."""
+    members, awaiting, taken = {}, set(), set()
+    for server in relatives(cloud, request):
+        place = _place(cloud, server)
+        if place is not None and holds_others(cloud, place, is_move=request.is_move):
+            members[server.name] = place
+        elif _awaits(server, place):
+            awaiting.add(server.name)
+        taken.update(filter(None, (place, server.node)))
+    is_hard = request.group.policy == "anti-affinity" and not request.group.is_deleted
+    return View(members, frozenset(awaiting), frozenset(taken if is_hard else ()))
+
+
+def relatives(cloud: GroupCloud, request: Request) -> list[Server]:
+    """Return the other VMs of the group of a request.
+
+    Those of its reservation if there is no server group, where the flavor has a guarantee or a
+    class; the VMs of a new request are no group of others then.
+    """
+    group, first = request.group, request.servers[0]
+    others = [server for server in cloud.servers.values() if server not in request.servers]
+    if not group.is_deleted:
+        return [server for server in others if server.group is group]
+    if group.wish.is_guarantee or group.wish.app_class is not None:
+        return [server for server in others if server.reservation == first.reservation]
+    return []
+
+
+def holds_others(cloud: GroupCloud, node: str, *, is_move: bool) -> bool:
+    """True if guarantees hold with a VM on a node: its host is up, or disabled for creates."""
+    how = cloud.out.get(cloud.fabric.service(node))
+    return how is None or (how == "disabled" and not is_move)
+
+
+def _place(cloud: GroupCloud, server: Server) -> str | None:
+    """Return the node where a VM is, or will be."""
+    if server.state in ("failed", "deleted", vm_states.SOFT_DELETED):
+        return None
+    claimed = [
+        node for node in cloud.held(server.uuid) if node not in (server.node, *server.left_on)
+    ]
+    return claimed[0] if claimed else server.node
+
+
+def _awaits(server: Server, place: str | None) -> bool:
+    if server.state in ("failed", "deleted", vm_states.SOFT_DELETED):
+        return False
+    return place is not None or server.state in (
+        "scheduling",
+        vm_states.BUILDING,
+        vm_states.SHELVED_OFFLOADED,
+    )
