@@ -10,7 +10,8 @@ from nova import exception
 from tests.group_histories import holds
 from tests.group_histories.cloud import GroupCloud
 from tests.group_histories.oracle import Bound, most
-from tests.group_histories.requests import Request, View, rooms, view_of
+from tests.group_histories.requests import Request, View, followers, rooms, view_of
+from tests.protocol.nova_model import uuid_of
 
 #: What Nova says where no host is left; and what a history says without candidates.
 OF_NOVA = ("There are not enough hosts available", "no allocation candidates")
@@ -47,19 +48,23 @@ def check_choice(cloud: GroupCloud, request: Request, places: Mapping[str, str])
 
     :param places: the nodes of the request's VMs
     """
-    if request.is_disturbed and not (request.is_move and holds.are_made()):
-        # What is not held is lost to others.
-        return
     known = min(len(request.servers) + len(view.awaiting) for view in request.views)
     before = min(_whole(cloud, request, view) for view in request.views)
+    if request.is_disturbed:
+        # What is not held may be lost to others.
+        held = min(followers(cloud, request, view) for view in request.views)
+        known, before = len(places) + held, len(places) + held
+    if request.is_beside_creates or before <= len(places):
+        # Where members are is not certain before all are over, or there is nobody to follow.
+        return
     now = view_of(cloud, request)
     members = [*now.members.values(), *places.values()]
     used = Counter(places.values())
     room = {node: room - used[node] for node, room in rooms(cloud, request).items()}
     left = _hard(request, room, {*now.taken, *places.values()})
     goals = _goals(request.bound(cloud, request.views[-1]))
-    if request.group.policy == "soft-anti-affinity":
-        # Few VMs on a host come before few leaves.
+    if request.group.policy == "soft-anti-affinity" or _may_stay_near(cloud, request):
+        # Few VMs on a host come before few leaves, and so does where dead members are.
         goals = goals[:1]
     for what, bound in goals:
         could = min(_most(cloud, request, view, bound) for view in request.views)
@@ -90,6 +95,17 @@ def check_constraints(
         )
 
 
+def check_holds(cloud: GroupCloud) -> None:
+    """Check that holds are on nodes with room for them, and that nothing moves any more."""
+    held = holds.of(cloud)
+    if moving := sorted(name for name, hold in held.items() if hold.is_moving):
+        raise BrokenError(f"{', '.join(moving)}: held as moving, and nothing moves")
+    for node, number in holds.taken(cloud, ()).items():
+        used = cloud.placement.used(uuid_of(node), next(iter(cloud.demand)))
+        if used + number > cloud.sizes[node]:
+            raise BrokenError(f"{node} is held for {number} VMs, {used} of {cloud.sizes[node]} run")
+
+
 def check_placement(cloud: GroupCloud) -> None:
     """Check that Placement holds what VMs and their migrations use, and holds of the plugin."""
     wanted: dict[str, set[str]] = {}
@@ -103,7 +119,7 @@ def check_placement(cloud: GroupCloud) -> None:
         if holds.is_hold(cloud, consumer):
             continue
         nodes = wanted.get(consumer, set())
-        if found != {node: cloud.demand for node in nodes}:
+        if found != dict.fromkeys(nodes, cloud.demand):
             raise BrokenError(f"{consumer} holds {found}, and uses {sorted(nodes)}")
 
 
@@ -120,7 +136,18 @@ def _fits(cloud: GroupCloud, request: Request, view: View) -> bool:
 def _whole(cloud: GroupCloud, request: Request, view: View) -> int:
     """Return how many VMs of a group have no place: of the request, awaiting, and missing."""
     size = request.group.wish.group_size or 0
+    if _may_stay_near(cloud, request):
+        size = 0
     return max(len(request.servers) + len(view.awaiting), size - len(view.members))
+
+
+def _may_stay_near(cloud: GroupCloud, request: Request) -> bool:
+    """True if the group may be placed near members on dead hosts, if all that exist fit there."""
+    awaiting = {name for view in request.views for name in view.awaiting}
+    is_dead = any(cloud.servers[name].node is not None for name in awaiting) or (
+        request.kind == "evacuate"
+    )
+    return is_dead and (request.group.wish.is_guarantee or not request.is_move)
 
 
 def _most(cloud: GroupCloud, request: Request, view: View, bound: Bound) -> int:
@@ -166,4 +193,3 @@ def _text(rooms: Mapping[str, int] | None) -> str:
 def _view_text(view: View) -> str:
     members = ", ".join(f"{name} {node}" for name, node in sorted(view.members.items())) or "none"
     return f"members {members}, awaiting {', '.join(sorted(view.awaiting)) or 'none'}"
-

@@ -98,6 +98,7 @@ class GroupCloud:
 
         :param tell: returns an answer to a call in words
         """
+        self._nodes = {fabric.nodename(node): node for node in sizes}
         self.fabric, self.sizes = fabric, sizes
         self.stage = Stage(lambda process: process.enter())
         self.stage.now = BEGIN
@@ -119,6 +120,10 @@ class GroupCloud:
             self.rows.set_service(service)
         for scheduler in self.schedulers.values():
             scheduler.forget()
+
+    def node_called(self, nodename: str) -> str:
+        """Return the node that Nova calls so."""
+        return self._nodes.get(nodename, nodename)
 
     def is_up(self, node: str) -> bool:
         """True if Nova's filters pass a node."""

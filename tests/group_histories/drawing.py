@@ -94,7 +94,7 @@ class Drawing:
         if self._cloud.fabric is FABRICS["pods"]:
             wish = wish.replace("leaf", draw.choice(("leaf", "pod"))) if "=leaf" in wish else wish
         if draw.random() < 0.08:
-            policy, wish = "none", " ".join([wish, "app_class=sync"]).strip()
+            policy = "none"
         return " ".join(["group", name, policy, wish]).strip()
 
     def _create(self, name: str, count: int | None = None) -> list[str]:
@@ -173,7 +173,9 @@ class Drawing:
             later = []
         if how == "disabled" or fabric.is_metal:
             return
-        on_them = [f"evacuate {one.name}" for one in servers if fabric.service(one.node or "") in some]
+        on_them = [
+            f"evacuate {one.name}" for one in servers if fabric.service(one.node or "") in some
+        ]
         deaths = [text for one in later for text in (one, f"time {draw.choice((1, 10, 30))}")]
         if draw.random() < 0.3 and not deaths:
             yield from on_them

@@ -14,12 +14,12 @@ from typing import Any
 
 from nova.compute import vm_states
 
-from tests.group_histories import checks, operations
+from hpc_sched.nova_glue.claim import hold_followup
+from tests.group_histories import call_line, checks, holds, operations
 from tests.group_histories.cloud import Group, GroupCloud, Server
 from tests.group_histories.fabrics import FABRICS, use
 from tests.group_histories.oracle import Wish
 from tests.group_histories.requests import Request, View
-from tests.protocol import calls_text
 from tests.protocol.actors import Actor, Call, Wait
 from tests.protocol.nova_model import Scheduler, uuid_of
 
@@ -83,6 +83,7 @@ class History:
     def _together(self, choice: random.Random, commands: list[str]) -> None:
         """Carry out commands at once, and check what must hold once all are over."""
         waiting, ended = list(commands), list[_Check]()
+        is_alone = len(commands) == 1
         refused: set[str] = set()
         while waiting or self._running:
             able = [one for one in self._running.values() if self._can_go_on(one)]
@@ -90,13 +91,33 @@ class History:
             if may_start and (not able or choice.random() < 0.3):
                 self._start(waiting.pop(0))
             elif able:
-                self._go_on(choice.choice(able), choice.choice(_TURNS) if waiting or len(able) > 1 else 0)
+                self._go_on(
+                    choice.choice(able), choice.choice(_TURNS) if waiting or len(able) > 1 else 0
+                )
             else:
                 self._pass_time()
             for request in [one for one in self._running.values() if _actor(one).is_over]:
                 del self._running[request.name]
                 self._end(request, ended, refused)
+            if is_alone or choice.random() < 0.5:
+                self._look()
+        self._look()
         self._check(ended, refused)
+        if is_alone:
+            checks.check_holds(self.cloud)
+
+    def _look(self) -> None:
+        """Let the thread of each scheduler remove the holds of moves that are over."""
+        for name, process in self.cloud.schedulers.items():
+            if process.moves:
+                actor = self.cloud.stage.start(f"{name} looks", process, hold_followup.look)
+                while not actor.is_over:
+                    if isinstance(actor.waits_for, Wait):
+                        self.cloud.stage.now = max(self.cloud.stage.now, actor.waits_for.until)
+                        self.cloud.stage.resume(actor)
+                    else:
+                        self._answer(actor, actor.name)
+                assert actor.error is None, f"a look fails: {actor.error!r}"
 
     def _start(self, command: str) -> None:
         name, *arguments = command.split()
@@ -127,18 +148,26 @@ class History:
                 assert isinstance(call, Call)
                 if request.rooms is None and call.path.startswith("/allocation_candidates"):
                     request.observe(self.cloud)
-                said = self.cloud.network.carry(actor, "ok")
-                if call.method != "GET":
-                    self._say(f"{request.name}: {calls_text.call_text(call)} {said}")
+                self._answer(actor, request.name)
             self._observe()
+
+    def _answer(self, actor: Actor, name: str) -> None:
+        call = actor.waits_for
+        assert isinstance(call, Call)
+        text = call_line.text(self.cloud, call)
+        said = self.cloud.network.carry(actor, "ok")
+        if call.method != "GET":
+            self._say(f"{name}: {text} {said}")
 
     def _observe(self) -> None:
         """Note for each request what is true now."""
         for request in self._running.values():
+            others = [one for one in self._running.values() if one is not request]
+            request.is_beside_creates |= any(not one.is_move for one in others)
             if request.rooms is not None and not _actor(request).is_over:
                 request.observe(self.cloud)
         for text in self.logged:
-            self._say(calls_text.named(text))
+            self._say(call_line.named(text))
         self.logged.clear()
         if self.errors:
             raise checks.BrokenError(self.errors[0])
@@ -191,11 +220,16 @@ class History:
                 if int(size):
                     sizes[f"{leaf}{number}"] = int(size)
         use(self._topologies[name])
-        self.cloud.begin(FABRICS[name], sizes, calls_text.answer_text)
+        self.cloud.begin(FABRICS[name], sizes, call_line.answer)
+        if sum(sizes.values()) % 4:
+            holds.prepare(self.cloud)
         return True
 
     def _do_group(self, name: str, policy: str, *wish: str) -> bool:
-        group = Group(name, policy, Wish.of(" ".join(wish)), is_deleted=policy == "none")
+        is_none = policy == "none"
+        # Without a server group a class makes the VMs of a request one.
+        stated = [*wish, "app_class=sync"] if is_none else wish
+        group = Group(name, policy, Wish.of(" ".join(stated)), is_deleted=is_none)
         self.cloud.groups[name] = group
         if not group.is_deleted:
             self.cloud.rows.add_group(group.uuid)
@@ -215,7 +249,9 @@ class History:
         """Write what nova-api does for the VMs of a request; return them, none if it refuses."""
         group = self.cloud.groups.get(names[0][0])
         is_known = any(name in self.cloud.servers for name in names)
-        if is_known or group is None or (group.is_deleted and group.policy != "none"):
+        if is_known or group is None:
+            return []
+        if group.is_deleted and (group.policy != "none" or len(names) == 1):
             return []
         reservation = f"r-{uuid_of(names[0])}"
         made = [Server(name, group, reservation, len(names)) for name in names]

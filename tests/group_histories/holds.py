@@ -2,24 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
+
+from hpc_sched.nova_glue.claim.holds import hold_numbers, hold_provider
+from hpc_sched.nova_glue.io.hold import Hold
+from tests.protocol.nova_model import name_of
+from tests.protocol.placement_model import Provider
 
 if TYPE_CHECKING:
     from tests.group_histories.cloud import GroupCloud
-    from tests.group_histories.requests import Request
+
+# Digits of the names of nodes that are prepared.
+_DIGITS = 8
 
 
-def of_others(cloud: GroupCloud, request: Request) -> Mapping[str, int]:
-    """Return how many VMs of other groups hold each node. None yet: nothing is held."""
-    return {}
+def prepare(cloud: GroupCloud) -> None:
+    """Make the provider of the holds as an earlier request has left it."""
+    placement, prefix = cloud.placement, hold_numbers.PREFIX
+    names = [f"{prefix}{name}" for name in ("MOVING", "UNTIL", "TURN", *cloud.demand)]
+    names += [f"{prefix}NODE_{digit}" for digit in range(_DIGITS)]
+    placement.classes.update(names)
+    totals, ratios = dict.fromkeys(names, hold_numbers.LARGEST), dict.fromkeys(names, 1000.0)
+    placement.providers[hold_provider.UUID] = Provider(hold_provider.NAME, totals, ratios=ratios)
 
 
-def are_made() -> bool:
-    """True if the plugin holds places for those that follow."""
-    return False
+def of(cloud: GroupCloud) -> dict[str, Hold]:
+    """Return the holds that have not ended, by name of the VM."""
+    found = {}
+    for consumer, rows in cloud.placement.allocations.items():
+        here = {name: amount for (at, name), amount in rows.items() if at == hold_provider.UUID}
+        hold = hold_numbers.hold_of(consumer, here) if here else None
+        if hold is not None and hold.until > cloud.stage.now:
+            found[name_of(hold.instance)] = hold
+    return found
+
+
+def taken(cloud: GroupCloud, but: Collection[str]) -> Mapping[str, int]:
+    """Return how many VMs are held on each node, but for some of them.
+
+    :param but: names of VMs
+    """
+    found: dict[str, int] = {}
+    for name, hold in of(cloud).items():
+        if name not in but:
+            node = cloud.node_called(hold.node)
+            found[node] = found.get(node, 0) + 1
+    return found
 
 
 def is_hold(cloud: GroupCloud, consumer: str) -> bool:
-    """True if a consumer is a hold of the plugin."""
-    return False
+    """True if a consumer is a hold of the plugin, or the turn of all."""
+    held = cloud.placement.allocations.get(consumer, {})
+    return bool(held) and all(at == hold_provider.UUID for at, _ in held)

@@ -36,6 +36,7 @@ class Request:
     rooms: dict[str, int] | None = None
     views: list[View] = field(default_factory=list)
     is_disturbed: bool = False  # whether rooms changed meanwhile
+    is_beside_creates: bool = False  # whether VMs of others were created meanwhile
 
     @property
     def group(self) -> Group:
@@ -69,13 +70,16 @@ class Request:
 def rooms(cloud: GroupCloud, request: Request) -> dict[str, int]:
     """Return how many VMs of a request each node takes now."""
     own = {server.uuid for server in request.servers}
-    held = holds.of_others(cloud, request)
+    group = {server.name for server in (*request.servers, *relatives(cloud, request))}
+    held = holds.taken(cloud, group)
     found = {}
     for node, size in cloud.sizes.items():
         name = next(iter(cloud.demand))
         key = (uuid_of(node), name)
         used = sum(
-            rows.get(key, 0) for uuid, rows in cloud.placement.allocations.items() if uuid not in own
+            rows.get(key, 0)
+            for uuid, rows in cloud.placement.allocations.items()
+            if uuid not in own
         )
         is_left_out = request.ignored is not None and (
             cloud.fabric.service(request.ignored) == cloud.fabric.service(node)
@@ -89,8 +93,11 @@ def rooms(cloud: GroupCloud, request: Request) -> dict[str, int]:
 def view_of(cloud: GroupCloud, request: Request) -> View:
     """Return the group of a request now."""
     members, awaiting, taken = {}, set(), set()
+    moving = {name: hold for name, hold in holds.of(cloud).items() if hold.is_moving}
     for server in relatives(cloud, request):
         place = _place(cloud, server)
+        if server.name in moving:
+            place = cloud.node_called(moving[server.name].node)
         if place is not None and holds_others(cloud, place, is_move=request.is_move):
             members[server.name] = place
         elif _awaits(server, place):
@@ -113,6 +120,16 @@ def relatives(cloud: GroupCloud, request: Request) -> list[Server]:
     if group.wish.is_guarantee or group.wish.app_class is not None:
         return [server for server in others if server.reservation == first.reservation]
     return []
+
+
+def followers(cloud: GroupCloud, request: Request, view: View) -> int:
+    """Return how many VMs have their places held by a request, as they are to move now too."""
+    servers = [cloud.servers[name] for name in view.awaiting]
+    if request.kind == "unshelve":
+        return sum(server.node is None for server in servers)
+    if request.kind == "evacuate":
+        return sum(server.node is not None for server in servers)
+    return 0
 
 
 def holds_others(cloud: GroupCloud, node: str, *, is_move: bool) -> bool:

@@ -63,7 +63,9 @@ class Runs:
     def replayed(self, commands: Iterable[str]) -> Failure | None:
         """Return how a history of some commands fails, or None."""
         model = self.begin()
-        return self._run(History(GroupCloud(model.rows, model.schedulers), self.topologies), commands)
+        return self._run(
+            History(GroupCloud(model.rows, model.schedulers), self.topologies), commands
+        )
 
     def _run(self, history: History, commands: Iterable[str]) -> Failure | None:
         with logged(history):

@@ -31,7 +31,14 @@ from nova.scheduler.client import report
 from oslo_versionedobjects.fields import CoercedCollectionMixin
 
 from hpc_sched import clock, conf
-from hpc_sched.nova_glue.claim import abandoned_claims, claim_followup, group_turns, overbooking
+from hpc_sched.nova_glue.claim import (
+    abandoned_claims,
+    claim_followup,
+    group_turns,
+    hold_followup,
+    overbooking,
+)
+from hpc_sched.nova_glue.claim.holds import hold_ends
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.read.room import compared_hosts
 from hpc_sched.nova_glue.record import landed_record
@@ -102,12 +109,14 @@ class Scheduler(manager.SchedulerManager):
         self.turns: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self.followed: list[Any] = []
         self.examined = abandoned_claims._Memory({})
+        self.moves: list[Any] = []  # with holds of their own
 
     def enter(self) -> None:
         """Let the plugin's modules use the memory of this process."""
         group_turns._turns = self.turns
         claim_followup._followed = self.followed
         abandoned_claims._memory = self.examined
+        hold_followup._followed = self.moves
 
     def _get_all_host_states(self, context: Any, spec: Any, summaries: Any) -> Any:
         return iter(summaries)
@@ -361,6 +370,7 @@ def installed(folder: Path) -> Iterator[Callable[[], NovaModel]]:
     rows, before = NovaRows(), (clock.current, report.PLACEMENTCLIENT)
     turns, followed = group_turns._turns, claim_followup._followed
     examined = abandoned_claims._memory
+    moves = hold_followup._followed
     try:
         loaded_topology.load()
         with ExitStack() as patches:
@@ -370,6 +380,10 @@ def installed(folder: Path) -> Iterator[Callable[[], NovaModel]]:
                 (claim_followup._thread, "wake"),
                 (claim_followup.gc, "collect"),
                 (abandoned_claims._thread, "start"),
+                (hold_followup._thread, "start"),
+                (hold_followup._thread, "wake"),
+                (hold_ends._thread, "start"),
+                (hold_ends._thread, "wake"),
                 (landed_record, "follow"),
                 (loaded_topology.watch, "start"),
             ):
@@ -387,6 +401,7 @@ def installed(folder: Path) -> Iterator[Callable[[], NovaModel]]:
         clock.current, report.PLACEMENTCLIENT = before
         group_turns._turns, claim_followup._followed = turns, followed
         abandoned_claims._memory = examined
+        hold_followup._followed = moves
         for name, group in options:
             CONF.clear_override(name, group)
         CONF.clear()

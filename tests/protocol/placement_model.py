@@ -283,8 +283,8 @@ class PlacementModel(ProviderRequests):
             key = provider, name
             added[key] += amount
             used = sum(held.get(key, 0) for held in left.values())
-            total = self.providers[provider].totals.get(name)
-            if total is None:
+            total = self.providers[provider].capacity(name)
+            if name not in self.providers[provider].totals:
                 what = f"Inventory for '{name}' on resource provider '{provider}' invalid."
                 raise _RefusedError(409, _unable(what))
             if total < used + added[key] and not (before[key] and used + added[key] <= before[key]):

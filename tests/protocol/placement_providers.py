@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib import parse
@@ -14,7 +14,8 @@ DUPLICATE, IN_USE = "placement.duplicate_name", "placement.inventory.inuse"
 PARENT = "placement.resource_provider.cannot_delete_parent"
 PROVIDER_IN_USE = "placement.resource_provider.inuse"
 STANDARD = ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB")
-_USUAL = {"reserved": 0, "min_unit": 1, "step_size": 1, "allocation_ratio": 1.0}
+_USUAL = {"reserved": 0, "min_unit": 1, "step_size": 1}
+_MOST = 2**31 - 1
 
 
 @dataclass(slots=True)
@@ -25,6 +26,17 @@ class Provider:
     totals: dict[str, int]  # by resource class
     generation: int = 0
     parent: str | None = None  # its uuid
+    ratios: dict[str, float] = field(default_factory=dict)  # by class; others are 1
+
+    def capacity(self, name: str) -> int:
+        """Return what there is of a resource class."""
+        return int(self.totals.get(name, 0) * self.ratios.get(name, 1.0))
+
+    def inventory(self, name: str) -> dict[str, Any]:
+        """Return an inventory with what the API adds."""
+        ratio = self.ratios.get(name, 1.0)
+        stated = {"total": self.totals[name], "max_unit": _MOST, "allocation_ratio": ratio}
+        return {**_USUAL, **stated}
 
 
 @dataclass
@@ -48,13 +60,13 @@ class ProviderRequests:
             case ("POST", "resource_providers"):
                 return self._create(body)
             case ("GET", "resource_providers", uuid):
-                return self._at(uuid) or Response(200, self._entry(uuid))
+                return self._at(uuid, lambda: Response(200, self._entry(uuid)))
             case ("DELETE", "resource_providers", uuid):
                 return self._destroy(uuid)
             case ("PUT", "resource_providers", uuid, "inventories"):
-                return self._at(uuid) or self._set_totals(uuid, body)
+                return self._at(uuid, lambda: self._set_totals(uuid, body))
             case ("GET", "resource_providers", uuid, what):
-                return self._at(uuid) or self._amounts(uuid, what)
+                return self._at(uuid, lambda: self._amounts(uuid, what))
             case ("PUT", "resource_classes", name):
                 status = 204 if name in self.classes else 201
                 self.classes.add(name)
@@ -75,8 +87,9 @@ class ProviderRequests:
         """Return the answer on a provider that does not exist."""
         return error(404, f"No resource provider with uuid {uuid} found")
 
-    def _at(self, uuid: str) -> Response | None:
-        return None if uuid in self.providers else self.not_found(uuid)
+    def _at(self, uuid: str, answer: Callable[[], Response]) -> Response:
+        """Return an answer on a provider, or the one that it does not exist."""
+        return answer() if uuid in self.providers else self.not_found(uuid)
 
     def _entry(self, uuid: str) -> dict[str, Any]:
         found = self.providers[uuid]
@@ -139,7 +152,7 @@ class ProviderRequests:
         provider = self.providers[uuid]
         generation = {"resource_provider_generation": provider.generation}
         if what == "inventories":
-            found = {name: _inventory(total) for name, total in provider.totals.items()}
+            found = {name: provider.inventory(name) for name in provider.totals}
             return Response(200, {"inventories": found, **generation})
         assert what == "usages", f"{what} of providers are not in this model"
         used = {name: self.used(uuid, name) for name in provider.totals}
@@ -153,8 +166,8 @@ class ProviderRequests:
         assert all(
             stock.get(name, usual) == usual
             for stock in stocks.values()
-            for name, usual in _USUAL.items()
-        ), f"only totals are in this model: {stocks}"
+            for name, usual in {**_USUAL, "max_unit": _MOST}.items()
+        ), f"only totals and ratios are in this model: {stocks}"
         found = {name: stock["total"] for name, stock in stocks.items()}
         if unknown := sorted(found.keys() - self.classes - set(STANDARD)):
             why = f"No such resource class {unknown[0]}."
@@ -166,12 +179,13 @@ class ProviderRequests:
                 why = f"Inventory for '{', '.join(held)}' on resource provider '{uuid}' in use."
                 return error(409, f"update conflict: {why}", IN_USE)
         provider.totals = found
+        provider.ratios = {name: one.get("allocation_ratio", 1.0) for name, one in stocks.items()}
         provider.generation += 1
         return Response(
             200,
             {
                 "resource_provider_generation": provider.generation,
-                "inventories": {name: _inventory(total) for name, total in found.items()},
+                "inventories": {name: provider.inventory(name) for name in found},
             },
         )
 
@@ -212,8 +226,8 @@ class ProviderRequests:
         provider = self.providers[uuid]
         return {
             "resources": {
-                name: {"capacity": total, "used": self.used(uuid, name)}
-                for name, total in provider.totals.items()
+                name: {"capacity": provider.capacity(name), "used": self.used(uuid, name)}
+                for name in provider.totals
             },
             "traits": [],
             "parent_provider_uuid": provider.parent,
@@ -221,17 +235,13 @@ class ProviderRequests:
         }
 
     def _fits(self, uuid: str, demand: Mapping[str, int]) -> bool:
-        totals = self.providers[uuid].totals
+        provider = self.providers[uuid]
         return all(
-            totals.get(name, 0) - self.used(uuid, name) >= amount for name, amount in demand.items()
+            provider.capacity(name) - self.used(uuid, name) >= amount
+            for name, amount in demand.items()
         )
 
 
 def _demand(resources: str) -> dict[str, int]:
     stated = (one.partition(":") for one in resources.split(","))
     return {name: int(amount) for name, _, amount in stated}
-
-
-def _inventory(total: int) -> dict[str, Any]:
-    """Return an inventory with what the API adds."""
-    return {"total": total, "max_unit": 2**31 - 1, **_USUAL}
