@@ -49,6 +49,11 @@ class DirectAdapter:
             raise ksa_exceptions.ConnectFailure("the connection is broken")
         return answer
 
+    def put(self, url: str, json: Any = None, **_: Any) -> Any:
+        """Send PUT."""
+        self.calls.append(f"PUT {url}")
+        return self.placement.send("PUT", url, json)
+
     def count(self, method: str) -> int:
         """Return the number of calls."""
         return sum(call.startswith(method) for call in self.calls)

@@ -42,7 +42,7 @@ def read() -> Holds:
             ended.append(consumer)
         else:
             held[hold.instance], of[hold.instance] = hold, consumer
-    return Holds(turn, held, of, ended)
+    return Holds(turn, held, of, tuple(ended))
 
 
 def _read() -> tuple[dict[str, Any], Mapping[str, str]]:
