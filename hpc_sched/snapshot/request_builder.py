@@ -13,8 +13,9 @@ from hpc_sched.core.plan.gathering import Gathering
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import GROUP_FILTER, HOMOGENEITY_FILTER
-from hpc_sched.snapshot import colocated_vms, hypervisor_processors, member_states, nova_options
+from hpc_sched.snapshot import colocated_vms, hypervisor_processors, nova_options
 from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.groups import member_states
 from hpc_sched.snapshot.room import flavor_request, pci_aliases, snapshot_rooms
 from hpc_sched.snapshot.snapshot_model import Flavor, Server
 from hpc_sched.topology.model import Topology

@@ -22,7 +22,7 @@ from hpc_sched.nova_glue.claim.holds import (
     store,
 )
 from hpc_sched.nova_glue.io.allocations import Answer
-from hpc_sched.nova_glue.io.hold import Hold, Holds
+from hpc_sched.nova_glue.read.hold import Hold, Holds
 from tests.functional import faults, hold_rows, provider_rows
 from tests.functional.cloud_kinds import EMPTY
 from tests.functional.shared_clouds import cloud_mark

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from hpc_sched.nova_glue.claim.holds import hold_numbers, hold_provider
-from hpc_sched.nova_glue.io.hold import Hold
+from hpc_sched.nova_glue.read.hold import Hold
 from tests.protocol.nova_model import name_of
 from tests.protocol.placement_model import Provider
 

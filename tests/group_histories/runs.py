@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nova.conf import CONF
+
 from tests.group_histories import fabrics
 from tests.group_histories.cloud import GroupCloud
 from tests.group_histories.drawing import Drawing
 from tests.group_histories.history import History, logged
 from tests.protocol.nova_model import NovaModel
+
+_HOLD_TIME = 300  # seconds
 
 
 @dataclass(frozen=True)
@@ -133,4 +137,8 @@ def _smaller(command: str) -> Iterator[str]:
 def opened(begin: Callable[[], NovaModel], folder: Path) -> Iterator[Runs]:
     """Yield what runs histories."""
     with fabrics.loaded(folder) as topologies:
-        yield Runs(begin, topologies)
+        CONF.set_override("follower_hold_time", _HOLD_TIME, "hpc_sched")
+        try:
+            yield Runs(begin, topologies)
+        finally:
+            CONF.set_override("follower_hold_time", 0, "hpc_sched")

@@ -30,7 +30,7 @@ from hpc_sched import conf
 from hpc_sched.nova_glue.claim.holds import hold_provider, store
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Consumer, Owner, Written
-from hpc_sched.nova_glue.io.hold import Hold, Holds
+from hpc_sched.nova_glue.read.hold import Hold, Holds
 from tests.functional import hold_rows
 from tests.protocol.placement_model import Response
 from tests.protocol.real_placement import RealPlacement

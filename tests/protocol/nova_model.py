@@ -364,6 +364,8 @@ def installed(folder: Path) -> Iterator[Callable[[], NovaModel]]:
         ],
         ("weight_classes", "filter_scheduler"): ["hpc_sched.weighers.hop_byte.HopByteWeigher"],
         ("track_instance_changes", "filter_scheduler"): False,
+        # Holds have histories of their own, in tests/group_histories.
+        ("follower_hold_time", "hpc_sched"): 0,
     }
     for (name, group), value in options.items():
         CONF.set_override(name, value, group)

@@ -8,8 +8,8 @@ from oslo_utils.fixture import uuidsentinel
 
 from hpc_sched import conf
 from hpc_sched.nova_glue.claim.holds import hold_ends, store
-from hpc_sched.nova_glue.claim.holds.hold import Hold, Holds
 from hpc_sched.nova_glue.io.allocations import Answer
+from hpc_sched.nova_glue.read.hold import Hold, Holds
 from tests.protocol.direct import DirectAdapter, connected
 from tests.protocol.placement_model import PlacementModel, Provider
 

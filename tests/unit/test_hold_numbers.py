@@ -13,7 +13,7 @@ from hpc_sched.nova_glue.claim.holds.hold_numbers import (
     class_of,
     hold_of,
 )
-from hpc_sched.nova_glue.io.hold import Hold
+from hpc_sched.nova_glue.read.hold import Hold
 
 INSTANCE = "9f3c1a52-0e9b-4b1c-9d3e-5a8f6d2c7b10"
 CLASS = st.from_regex(r"CUSTOM_[A-Z0-9_]{1,50}", fullmatch=True)

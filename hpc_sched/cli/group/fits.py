@@ -23,8 +23,9 @@ from hpc_sched.core import extra_specs
 from hpc_sched.core.constraints.require import Require
 from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER, INTERFERENCE_FILTER
-from hpc_sched.snapshot import group_fit, request_builder, server_groups, what_if
+from hpc_sched.snapshot import group_fit, request_builder, what_if
 from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.groups import server_groups
 from hpc_sched.snapshot.snapshot_model import Flavor
 from hpc_sched.topology import hostlist
 

@@ -6,8 +6,8 @@ from hpc_sched import terminal_text
 from hpc_sched.cli.common import output, sources
 from hpc_sched.cli.common.argument_types import argument, flag
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
-from hpc_sched.snapshot import live_migration, server_groups
 from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.groups import live_migration, server_groups
 from hpc_sched.topology import plurals
 
 _COLUMNS = ("Name", "ID", "Status", "Host", "Leaf", "Above")

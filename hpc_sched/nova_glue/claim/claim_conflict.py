@@ -42,10 +42,7 @@ def resolve(claims: RequestClaims) -> str | None:
     """
     group, request = claims.group, claims.group.inputs.request
     is_bound = request.hpc_specs.constraints.bind_place
-    has_islands = len(group.inputs.topology.roots) > 1
-    if request.group_uuid is None or not (
-        is_bound or has_islands or request.policy in HARD_POLICIES
-    ):
+    if request.group_uuid is None or not (is_bound or _may_conflict(group)):
         return None
     conflict = unread = None  # the latter: why the last look is not complete
     for look in range(MAX_LOOKS):
@@ -70,6 +67,12 @@ def resolve(claims: RequestClaims) -> str | None:
         # The time was over before another look.
         raise unproven(unread)
     return conflict
+
+
+def _may_conflict(group: GroupPlacement) -> bool:
+    """True if VMs without constraints may break a hard policy, or be on several islands."""
+    inputs = group.inputs
+    return inputs.request.policy in HARD_POLICIES or len(inputs.topology.roots) > 1
 
 
 def _read(claims: RequestClaims) -> group_members.GroupMembership:

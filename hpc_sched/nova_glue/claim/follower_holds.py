@@ -26,7 +26,7 @@ from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io import request_deadline
 from hpc_sched.nova_glue.io.allocations import Answer
-from hpc_sched.nova_glue.io.hold import NO_HOLDS, Hold, Holds
+from hpc_sched.nova_glue.read.hold import NO_HOLDS, Hold, Holds
 
 LOG = logging.getLogger(__name__)
 

@@ -19,8 +19,8 @@ from hpc_sched.core.constraints import server_group_policy
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.nova_glue.io.fabric import Fabric
-from hpc_sched.nova_glue.io.hold import Holds
 from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.hold import Holds
 from hpc_sched.nova_glue.read.instances import group_members, mdobp_input
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.read.room import held_room, shunned_hosts
@@ -207,9 +207,7 @@ def read(
         return None
     request = request.knowing(found.uuids)
     shunned = shunned_hosts.find(states, spec)
-    most = server_group_policy.most_per_host(request.max_per_host)
-    rooms = HostRooms(states, request.demand, request.fitting, most_per_host=most)
-    rooms.keep_free(_held_for_others(request, found, states, holds))
+    rooms = _rooms(request, found, states, holds)
     bounds = [] if there is None else [there.room(name, states) for name in request.bounded_by]
     unbounded = np.full(len(states), UNBOUNDED, dtype=np.int64)
     colocation_room = np.minimum.reduce([unbounded, *bounds])
@@ -254,6 +252,18 @@ def read_again(
     if holds is not inputs.holds:
         inputs.rooms.keep_free(_held_for_others(inputs.request, found, inputs.states, holds))
     return replace(inputs, holds=holds).with_members(found)
+
+
+def _rooms(
+    request: request_spec.RequestedGroup,
+    found: group_members.GroupMembership,
+    states: Sequence[host_manager.HostState],
+    holds: Holds,
+) -> HostRooms:
+    most = server_group_policy.most_per_host(request.max_per_host)
+    rooms = HostRooms(states, request.demand, request.fitting, most_per_host=most)
+    rooms.keep_free(_held_for_others(request, found, states, holds))
+    return rooms
 
 
 def _held_for_others(

@@ -9,8 +9,8 @@ from oslo_log import log as logging
 from hpc_sched import clock, exceptions
 from hpc_sched.nova_glue.claim.holds import hold_read, hold_transaction
 from hpc_sched.nova_glue.io.allocations import Answer
-from hpc_sched.nova_glue.io.hold import Holds
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
+from hpc_sched.nova_glue.read.hold import Holds
 from hpc_sched.topology import plurals
 
 LOG = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ import re
 import uuid
 from collections.abc import Mapping
 
-from hpc_sched.nova_glue.io.hold import Hold
+from hpc_sched.nova_glue.read.hold import Hold
 
 LARGEST = 2**31 - 1  # that Placement takes for one amount
 PREFIX = "CUSTOM_HPC_SCHED_"

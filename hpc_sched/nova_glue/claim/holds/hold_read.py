@@ -11,7 +11,7 @@ from hpc_sched.nova_glue.claim.holds.hold_numbers import (
     is_shortened,
 )
 from hpc_sched.nova_glue.io import circuit_breaker, placement
-from hpc_sched.nova_glue.io.hold import Hold, HoldConsumer, Holds
+from hpc_sched.nova_glue.read.hold import Hold, HoldConsumer, Holds
 
 
 def read() -> Holds:

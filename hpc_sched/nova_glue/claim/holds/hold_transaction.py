@@ -9,7 +9,7 @@ from hpc_sched.nova_glue.claim.holds.hold_numbers import amounts_of
 from hpc_sched.nova_glue.claim.transaction import repair
 from hpc_sched.nova_glue.io import allocations, request_deadline
 from hpc_sched.nova_glue.io.allocations import Answer, Consumer, Written
-from hpc_sched.nova_glue.io.hold import Hold, Holds
+from hpc_sched.nova_glue.read.hold import Hold, Holds
 
 # The same transaction again: while others change the provider at the same moment, and while no
 # answer to it comes.

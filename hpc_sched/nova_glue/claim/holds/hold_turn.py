@@ -13,7 +13,7 @@ from hpc_sched.nova_glue.claim.holds import hold_provider, hold_read
 from hpc_sched.nova_glue.claim.transaction import repair
 from hpc_sched.nova_glue.io import allocations, request_deadline
 from hpc_sched.nova_glue.io.allocations import Answer, Consumer, Written
-from hpc_sched.nova_glue.io.hold import Holds
+from hpc_sched.nova_glue.read.hold import Holds
 
 # Looks for a turn that another scheduler makes.
 _LOOKS = 8

@@ -12,7 +12,7 @@ from hpc_sched import exceptions
 from hpc_sched.nova_glue.claim.holds import hold_ends, hold_read, hold_transaction
 from hpc_sched.nova_glue.claim.transaction import repair
 from hpc_sched.nova_glue.io.allocations import Answer, Written
-from hpc_sched.nova_glue.io.hold import Hold, Holds
+from hpc_sched.nova_glue.read.hold import Hold, Holds
 
 # A release again, when others have written at the same moment.
 _ATTEMPTS = 6

@@ -154,18 +154,16 @@ def _members_in(
     claimed: Collection[str],
 ) -> GroupMembership:
     """Return the members of a group by their records and what Placement has of them."""
-    own, is_move = request.instance_uuid, records.is_move
     problems, is_partial = records.problems, records.is_partial
-    members = members_on(states, records.unread - {own})
-    building = [vm.uuid for vm in records.others if not vm.host and vm.building]
-    others, leaving = member_moves.after_moves(context, records, states)
-    members += Counter((placed.host, placed.nodename) for placed in others if placed.host)
-    waiting, orphans = _without_cell(records, own)
-    may_be = waiting if claimed else _may_be_in_flight(waiting, own, request, is_move)
-    asked = [*(building if claimed else sorted(building)), *may_be]
+    members = members_on(states, records.unread - {request.instance_uuid})
+    placed, leaving = member_moves.after_moves(context, records, states)
+    members += Counter((member.host, member.nodename) for member in placed if member.host)
+    waiting, orphans = _without_cell(records, request.instance_uuid)
+    asked = _asked(records, request, waiting, claimed)
     unplaced = [uuid for uuid in (*asked, *orphans) if uuid not in claimed]
+    building = [vm.uuid for vm in records.others if not vm.host and vm.building]
     # What moves is not compared with others again after its claim.
-    looked_up = look_up(context, unplaced, states, unplaced if is_move else building)
+    looked_up = look_up(context, unplaced, states, unplaced if records.is_move else building)
     places = looked_up.places
     if looked_up.problem:
         problems.append(looked_up.problem)
@@ -174,17 +172,13 @@ def _members_in(
         is_partial = is_partial or not places.keys() >= set(building)
     members.update(places.values())
     left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
-    shelved = {vm.uuid for vm in records.others if vm.is_shelved or vm.uuid in building}
-    followers = sorted({vm.uuid for vm in leaving} | (shelved - places.keys() - looked_up.missed))
+    followers = _followers(records, leaving, looked_up)
+    # Orphans may await a place for ever: they affect the choice of leaf, but take no place from the
+    # instances that are being scheduled.
+    queue = (*left, *followers, *last)
+    known = (members, queue, request.count, records.is_move, tuple(problems), is_partial)
     found = GroupMembership(
-        members,
-        # Orphans may await a place for ever: they affect the choice of leaf, but take no place
-        # from the instances that are being scheduled.
-        (*left, *followers, *last),
-        request.count,
-        is_move,
-        tuple(problems),
-        is_partial,
+        *known,
         orphans=len(last),
         cells=records.cells,
         in_flight=places,
@@ -192,9 +186,23 @@ def _members_in(
         followers=len(followers),
         leaving=Counter((member.host or "", member.nodename) for member in leaving),
         uuids=frozenset([*(vm.uuid for vm in records.vms), *(vm.uuid for vm in records.others)]),
-        youngest=_youngest(others, [places[uuid] for uuid in asked if uuid in places]),
+        youngest=_youngest(placed, [places[uuid] for uuid in asked if uuid in places]),
     )
-    return _of_move(found, records, leaving) if is_move else found
+    return _of_move(found, records, leaving) if records.is_move else found
+
+
+def _asked(
+    records: member_records.GroupRecords,
+    request: request_spec.RequestedGroup,
+    waiting: list[str],
+    claimed: Collection[str],
+) -> list[str]:
+    """Return the instances that may be in flight, the most important first; orphans left out."""
+    building = [vm.uuid for vm in records.others if not vm.host and vm.building]
+    if claimed:
+        return [*building, *waiting]
+    own = request.instance_uuid
+    return [*sorted(building), *_may_be_in_flight(waiting, own, request, records.is_move)]
 
 
 def _youngest(
@@ -204,6 +212,17 @@ def _youngest(
     by_age = sorted(members, key=lambda member: member.created)
     places = [*((vm.host, vm.nodename) for vm in by_age if vm.host), *in_flight]
     return places[-1] if places else None
+
+
+def _followers(
+    records: member_records.GroupRecords,
+    leaving: Sequence[member_records.CellMember],
+    looked_up: in_flight_instances.LookupResult,
+) -> list[str]:
+    """Return the members in cells that await a place: they must move, are shelved, or build."""
+    known = looked_up.places.keys() | looked_up.missed
+    homeless = {vm.uuid for vm in records.others if not vm.host and (vm.is_shelved or vm.building)}
+    return sorted({vm.uuid for vm in leaving} | (homeless - known))
 
 
 def _of_move(

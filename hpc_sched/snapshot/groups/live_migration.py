@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from hpc_sched.core.counterfactual.best_move import Move, best_move, is_apart, level_name
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.snapshot import request_builder, server_groups
+from hpc_sched.snapshot import request_builder
 from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.groups import server_groups
 from hpc_sched.snapshot.snapshot_model import Group, Server
 
 # The states in which Nova migrates a VM live.

@@ -1,0 +1,1 @@
+"""The server groups of a snapshot: their members, and what moves would change."""
