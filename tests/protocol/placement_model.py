@@ -43,7 +43,7 @@ class Record:
     project: str
     user: str
     generation: int = 0
-    type: str = "unknown"
+    type: str | None = None
 
 
 class _RefusedError(Exception):
@@ -122,7 +122,7 @@ class PlacementModel(ProviderRequests):
                 "project_id": record.project,
                 "user_id": record.user,
                 "consumer_generation": record.generation,
-                **({"consumer_type": record.type} if is_typed else {}),
+                **({"consumer_type": record.type or "unknown"} if is_typed else {}),
             },
         )
 
@@ -159,11 +159,13 @@ class PlacementModel(ProviderRequests):
         if is_typed and any("consumer_type" not in wanted for wanted in body.values()):
             return error(400, "JSON does not validate: 'consumer_type' is a required property")
         made: list[Record] = []
+        types: dict[str, str] = {}
         try:
-            seen = yield from self._find_consumers(body, made)
+            seen = yield from self._find_consumers(body, made, types)
         except _RefusedError as refused:
             yield from self._remove(made)
             return refused.answer
+        looked_for = dict(seen)
         # What is removed is what is there now; the providers' generations are those of now.
         rows: list[tuple[str, str, str, int]] = []
         generations: dict[str, int] = {}
@@ -197,23 +199,31 @@ class PlacementModel(ProviderRequests):
             # It is written again by new generations. If a later provider has changed, it has raised
             # the first one's by then, which so fails whenever it is written again.
             generations = {one: self.providers[one].generation for one in generations}
+        retyped = [
+            (record, types[uuid])
+            for uuid in types
+            if (record := self.consumers.get(uuid)) is not None
+            and (record.number, record.generation) == looked_for[uuid]
+        ]
         try:
             self._replace(rows, seen, generations, view)
-            for consumer, wanted in body.items() if is_typed else ():
-                if consumer in self.consumers:
-                    self.consumers[consumer].type = wanted["consumer_type"]
         except _RefusedError as refused:
             yield from self._remove(made)
             return refused.answer
+        for record, name in retyped:
+            record.type = name
         return Response(204)
 
     def _find_consumers(
-        self, body: Body, made: list[Record]
+        self, body: Body, made: list[Record], types: dict[str, str]
     ) -> Generator[str, None, dict[str, tuple[int, int]]]:
-        """Return number and generation of each consumer's record; make those that are lacking."""
+        """Return number and generation of each consumer's record; make those that are lacking.
+
+        :param types: gets the types that consumers have after the write
+        """
         seen = {}
         for consumer, wanted in body.items():
-            got = wanted["consumer_generation"]
+            got, type_ = wanted["consumer_generation"], wanted.get("consumer_type")
             yield f"look for {consumer}"
             record = self.consumers.get(consumer)
             if record is None:
@@ -224,11 +234,16 @@ class PlacementModel(ProviderRequests):
                 record = self.consumers.get(consumer)
                 if record is None:
                     self._numbers += 1
-                    record = Record(self._numbers, wanted["project_id"], wanted["user_id"])
+                    owner = wanted["project_id"], wanted["user_id"]
+                    record = Record(self._numbers, *owner, type=type_)
                     self.consumers[consumer] = record
                     made.append(record)
+                # At once, and for good, whatever becomes of the write.
+                record.type = type_
             elif record.generation != got:
                 raise _conflict(record.generation, got)
+            elif type_ is not None and type_ != record.type:
+                types[consumer] = type_
             seen[consumer] = record.number, record.generation
         return seen
 

@@ -157,7 +157,7 @@ def test_each_kind_of_refusal_is_told_apart():
         assert allocations.write(OWNER, claim("b", 3)).answer is Answer.CONSUMER_CHANGED
         adapter.fates = ["conflict"]
         assert allocations.write(OWNER, claim("a", 1)).answer is Answer.CONFLICT
-        inside = placement.begin("POST", "/allocations", adapter.bodies[2], "1.38")
+        inside = placement.begin("POST", "/allocations", adapter.bodies[2])
         while next(inside) != "write":
             pass
         assert allocations.write(OWNER, claim("b")).answer is Answer.CONSUMER_PENDING

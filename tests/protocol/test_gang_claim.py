@@ -62,9 +62,9 @@ class Cloud:
 
     def late(self, number: int) -> int:
         """Make a POST once more; return the status."""
-        return self.placement.send(
-            "POST", "/allocations", self.adapter.bodies[number], "1.38"
-        ).status_code
+        body = self.adapter.bodies[number]
+        version = "1.38" if all("consumer_type" in one for one in body.values()) else "1.36"
+        return self.placement.send("POST", "/allocations", body, version).status_code
 
     @property
     def held(self) -> dict[str, list[str]]:

@@ -185,13 +185,12 @@ def read(
     """Return the inputs of a request that is first seen, or None without a group to plan.
 
     Queries: those of :func:`group_members.read`; of :func:`colocated_instances.read` where VMs of
-    others matter; of :class:`HostRooms` where devices or shared disks are demanded. One call to
-    Placement for the holds.
+    others matter; of :class:`HostRooms` where devices or shared disks are demanded.
 
     :param colocated: reads the instances on the hosts, or returns what was read
     :param look_up: returns what looks up members that may be in flight, by request and the
         instances in flight that were read with those on the hosts
-    :param read_holds: returns the holds
+    :param read_holds: one call to Placement
     """
     request = request_spec.from_spec(spec, fabric.topology.request_levels)
     # An invalid guarantee does not block an instance that may never have been in a group.

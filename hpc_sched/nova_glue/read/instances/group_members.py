@@ -154,14 +154,13 @@ def _members_in(
     claimed: Collection[str],
 ) -> GroupMembership:
     """Return the members of a group by their records and what Placement has of them."""
-    problems, is_partial = records.problems, records.is_partial
+    problems, is_partial, building = records.problems, records.is_partial, records.building
     members = members_on(states, records.unread - {request.instance_uuid})
     placed, leaving = member_moves.after_moves(context, records, states)
     members += Counter((member.host, member.nodename) for member in placed if member.host)
     waiting, orphans = _without_cell(records, request.instance_uuid)
     asked = _asked(records, request, waiting, claimed)
     unplaced = [uuid for uuid in (*asked, *orphans) if uuid not in claimed]
-    building = [vm.uuid for vm in records.others if not vm.host and vm.building]
     # What moves is not compared with others again after its claim.
     looked_up = look_up(context, unplaced, states, unplaced if records.is_move else building)
     places = looked_up.places
@@ -173,19 +172,18 @@ def _members_in(
     members.update(places.values())
     left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
     followers = _followers(records, leaving, looked_up)
-    # Orphans may await a place for ever: they affect the choice of leaf, but take no place from the
-    # instances that are being scheduled.
-    queue = (*left, *followers, *last)
-    known = (members, queue, request.count, records.is_move, tuple(problems), is_partial)
     found = GroupMembership(
-        *known,
+        members,
+        # Orphans may await a place for ever: they take none from those that are being scheduled.
+        (*left, *followers, *last),
+        *(request.count, records.is_move, tuple(problems), is_partial),
         orphans=len(last),
         cells=records.cells,
         in_flight=places,
         unknown=looked_up.unanswered,
         followers=len(followers),
         leaving=Counter((member.host or "", member.nodename) for member in leaving),
-        uuids=frozenset([*(vm.uuid for vm in records.vms), *(vm.uuid for vm in records.others)]),
+        uuids=records.uuids,
         youngest=_youngest(placed, [places[uuid] for uuid in asked if uuid in places]),
     )
     return _of_move(found, records, leaving) if records.is_move else found
@@ -198,11 +196,10 @@ def _asked(
     claimed: Collection[str],
 ) -> list[str]:
     """Return the instances that may be in flight, the most important first; orphans left out."""
-    building = [vm.uuid for vm in records.others if not vm.host and vm.building]
     if claimed:
-        return [*building, *waiting]
+        return [*records.building, *waiting]
     own = request.instance_uuid
-    return [*sorted(building), *_may_be_in_flight(waiting, own, request, records.is_move)]
+    return [*sorted(records.building), *_may_be_in_flight(waiting, own, request, records.is_move)]
 
 
 def _youngest(

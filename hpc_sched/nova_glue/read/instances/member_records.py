@@ -69,6 +69,16 @@ class GroupRecords:
     problems: list[str]
     is_partial: bool  # placed members may be missing
 
+    @property
+    def building(self) -> list[str]:
+        """The uuids of the members in cells that build or unshelve, and have no host."""
+        return [vm.uuid for vm in self.others if not vm.host and vm.building]
+
+    @property
+    def uuids(self) -> frozenset[str]:
+        """The uuids of all members that are known."""
+        return frozenset(vm.uuid for found in (self.vms, self.others) for vm in found)
+
 
 def of_group(
     context: nova_context.RequestContext, request: request_spec.RequestedGroup
