@@ -24,9 +24,11 @@ from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import served_requests
 from hpc_sched.nova_glue.claim import claim_followup
+from hpc_sched.nova_glue.claim.holds import store
 from hpc_sched.nova_glue.io import allocations, loaded_topology, placement
 from hpc_sched.nova_glue.io.allocations import Answer, Written
 from hpc_sched.nova_glue.phases import Call, ServedGroup
+from hpc_sched.nova_glue.read.hold import NO_HOLDS
 from hpc_sched.nova_glue.read.instances import colocated_instances, group_members, request_instances
 from hpc_sched.nova_glue.read.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
@@ -155,7 +157,8 @@ def databases_say(
     monkeypatch.setattr(group_members, "read", lambda *_: read)
     # Without build requests nothing is claimed ahead of Nova.
     monkeypatch.setattr(request_instances, "read", lambda *_: {})
-    # Nor is there a Placement: HostStates have the last word.
+    # Nor is there a Placement: HostStates have the last word, and nothing is held.
+    monkeypatch.setattr(store, "read", lambda: NO_HOLDS)
     monkeypatch.setattr(placement, "_read", lambda *_: placement.ProviderStocks())
     hosts_have(monkeypatch, {})
 

@@ -79,10 +79,8 @@ def _read(claims: RequestClaims) -> group_members.GroupMembership:
     """Return the members of a group while the request has claims."""
     inputs, look_up = claims.group.inputs, partial(claims.turn.look_up, anew=True)
     held = claims.group.held_places()
-    destinations = inputs.holds.destinations
-    found = group_members.read(
-        inputs.request, inputs.states, look_up, held, destinations=destinations
-    )
+    known = (held, inputs.holds.destinations)
+    found = group_members.read(inputs.request, inputs.states, look_up, *known)
     return claims.turn.with_claims(found)
 
 

@@ -199,9 +199,8 @@ def read(
     there = colocated() if request.bounded_by or request.by_mdobp else None
     in_flight = there.host_instances.in_flight if there is not None else {}
     holds = read_holds()
-    found = group_members.read(
-        request, states, look_up(request, in_flight), destinations=holds.destinations
-    )
+    look = look_up(request, in_flight)
+    found = group_members.read(request, states, look, (), holds.destinations)
     if request.has_lost_group and found.is_alone:
         return None
     request = request.knowing(found.uuids)
@@ -243,9 +242,7 @@ def read_again(
     if look_up is None:
         return inputs
     holds = inputs.holds if read_holds is None else read_holds()
-    found = group_members.read(
-        inputs.request, inputs.states, look_up, claimed, destinations=holds.destinations
-    )
+    found = group_members.read(inputs.request, inputs.states, look_up, claimed, holds.destinations)
     if found.is_partial:
         return None if needs_members else inputs
     if holds is not inputs.holds:

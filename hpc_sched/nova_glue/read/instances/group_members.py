@@ -74,7 +74,6 @@ def read(
     states: Sequence[host_manager.HostState],
     look_up: LookUp,
     claimed: Collection[str] = (),
-    *,
     destinations: Mapping[str, str] | None = None,
 ) -> GroupMembership:
     """Return the members of a request's group, from Nova's databases and Placement.
