@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from nova.scheduler import utils as scheduler_utils
 
+from hpc_sched.nova_glue.claim.holds import store
 from hpc_sched.nova_glue.io import loaded_topology
 from tests.functional import faults
 from tests.functional.tested_cloud import TestedCloud
@@ -118,3 +119,8 @@ def decided_at_once(monkeypatch: pytest.MonkeyPatch, count: int) -> Iterator[Cal
     with monkeypatch.context() as patch:
         patch.setattr(scheduler_utils, "claim_resources", claim)
         yield lambda: len(seen)
+
+
+def wait_until_nothing_is_held() -> None:
+    """Wait until no place is held for any VM: each has been claimed, or is elsewhere."""
+    faults.wait_until(lambda: not store.read().held, MEETING)

@@ -9,6 +9,7 @@ from placement import db_api as placement_db
 from placement.db.sqlalchemy import models as placement_models
 
 from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.claim.holds import hold_provider
 
 # Of an inventory, beside its resource class.
 STOCK = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
@@ -23,13 +24,17 @@ def held(cloud: NovaCloud) -> dict[str, list[str]]:
 
 
 def allocations(cloud: NovaCloud) -> dict[str, tuple[tuple[str, str, int], ...]]:
-    """Return provider, resource class and amount of what each consumer holds. One query."""
+    """Return provider, resource class and amount of what each consumer holds. One query.
+
+    Without the turn that schedulers take to write holds: it stays.
+    """
     allocation, provider = placement_models.Allocation, placement_models.ResourceProvider
     resource_class = placement_models.ResourceClass
     query = (
         sa.select(allocation.consumer_id, provider.name, resource_class.name, allocation.used)
         .join(provider, provider.id == allocation.resource_provider_id)
         .join(resource_class, resource_class.id == allocation.resource_class_id)
+        .where(allocation.consumer_id != hold_provider.TURN)
     )
     found: dict[str, list[tuple[str, str, int]]] = {}
     with _placement(cloud) as session:
@@ -39,7 +44,10 @@ def allocations(cloud: NovaCloud) -> dict[str, tuple[tuple[str, str, int], ...]]
 
 
 def providers(cloud: NovaCloud) -> dict[str, tuple[Any, ...]]:
-    """Return the inventories, traits and aggregates of each provider by name. Four queries."""
+    """Return the inventories, traits and aggregates of each provider by name. Four queries.
+
+    Without the provider of the holds, which is made with the first one and stays.
+    """
     provider, inventory = placement_models.ResourceProvider, placement_models.Inventory
     resource_class, trait = placement_models.ResourceClass, placement_models.Trait
     aggregate = placement_models.PlacementAggregate
@@ -65,6 +73,7 @@ def providers(cloud: NovaCloud) -> dict[str, tuple[Any, ...]]:
             for number, *has in session.execute(query):
                 name = name_of.get(number, f"provider {number}, which is gone")
                 found.setdefault(name, []).append(tuple(has))
+    found.pop(hold_provider.NAME, None)
     return {name: tuple(sorted(has, key=repr)) for name, has in found.items()}
 
 

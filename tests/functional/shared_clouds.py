@@ -19,7 +19,8 @@ from nova import context as nova_context
 
 from hpc_sched import conf
 from hpc_sched.demo.nova_cloud import read_options
-from hpc_sched.nova_glue.claim import claim_followup
+from hpc_sched.nova_glue.claim import claim_followup, hold_followup
+from hpc_sched.nova_glue.claim.holds import store
 from tests.functional import cloud_state, faults
 from tests.functional.clouds import SAMPLE_CONF
 from tests.functional.request_log import RequestLog
@@ -153,7 +154,10 @@ class RunningCloud:
     def _left(kind: CloudKind, cloud: TestedCloud, found: cloud_state.CloudState) -> list[str]:
         """Undo what a test may leave; return a line for each other thing that it has left."""
         faults.wait_until(lambda: not claim_followup._followed)
+        faults.wait_until(lambda: not hold_followup._followed)
         faults.start_afresh()
+        # Those of VMs that have not followed end by themselves, after minutes.
+        store.release(store.read().held)
         cloud_state.tidy(found)
         left = cloud_state.difference(found, cloud_state.read(cloud))
         deadline = time.monotonic() + SETTLES * kind.is_real

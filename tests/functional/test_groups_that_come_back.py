@@ -98,6 +98,7 @@ def assert_together(cloud: TestedCloud, *groups: list[str]) -> None:
         leaves = leaves_of(cloud, group)
         assert len(set(leaves)) == 1
         assert "a" not in leaves
+    moving_servers.wait_until_nothing_is_held()
     servers = [server for group in groups for server in group]
     assert len(set(moving_servers.hosts_after(cloud, servers))) == len(servers)
 
@@ -141,3 +142,4 @@ def test_a_group_that_is_shelved_whole_comes_back_together_where_both_have_room(
         for server in servers:
             assert moving_servers.unshelve(cloud, server) == "ACTIVE"
         assert leaves_of(cloud, servers) == ["c", "c"]
+    moving_servers.wait_until_nothing_is_held()
