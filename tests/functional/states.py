@@ -51,6 +51,8 @@ def configured(topology: Path) -> Iterator[None]:
     CONF.set_override("topology_file", str(topology), "hpc_sched")
     # Nothing in the background: a test that changes the file says when it is read.
     CONF.set_override("topology_reload_interval", 0, "hpc_sched")
+    # There is no Placement: nothing is held.
+    CONF.set_override("follower_hold_time", 0, "hpc_sched")
     loaded_topology.load()
     try:
         yield
@@ -154,7 +156,7 @@ def databases_say(
         orphans=orphans,
         youngest=youngest,
     )
-    monkeypatch.setattr(group_members, "read", lambda *_: read)
+    monkeypatch.setattr(group_members, "read", lambda *_, **_said: read)
     # Without build requests nothing is claimed ahead of Nova.
     monkeypatch.setattr(request_instances, "read", lambda *_: {})
     # Nor is there a Placement: HostStates have the last word, and nothing is held.

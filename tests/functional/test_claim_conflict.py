@@ -85,7 +85,7 @@ def settle(group, monkeypatch) -> Settle:
         [position] = [i for i, one in enumerate(states) if one.nodename == on]
         gang.ledger.held[OWN] = Holding(ClaimedPlace(position, {"allocations": {}}), 1)
         looks = itertools.chain(found, itertools.repeat(found[-1]))
-        monkeypatch.setattr(group_members, "read", lambda *_: next(looks))
+        monkeypatch.setattr(group_members, "read", lambda *_, **_said: next(looks))
         monkeypatch.setattr(claim_conflict, "FIRST_PAUSE", 0.0)
         monkeypatch.setattr(claim_conflict, "LONGEST_PAUSE", 0.0)
         return claim_conflict.resolve(state.claims)
@@ -169,7 +169,7 @@ def test_a_plan_of_the_last_look_is_claimed_like_any_other(group, monkeypatch):
     state.group.use(state.group.inputs.with_members(apart))
     looks = itertools.repeat(apart, claim_conflict.MAX_LOOKS - 2)
     reads = itertools.chain(looks, itertools.repeat(together))
-    monkeypatch.setattr(group_members, "read", lambda *_: next(reads))
+    monkeypatch.setattr(group_members, "read", lambda *_, **_said: next(reads))
     monkeypatch.setattr(state.group.inputs.rooms, "refresh", lambda *_: True)
     monkeypatch.setattr(claim_conflict, "FIRST_PAUSE", 0.0)
     first = state.group.answer(state.group.request())
@@ -209,7 +209,7 @@ def claim(group, monkeypatch) -> Callable[..., tuple[ServedGroup, Plan | Rejecti
             [s for s in states_of("leaf1", "leaf2") if s.host <= "n04" or s.host == "n06"]
         )
         request, state = asked(states, **wishes)
-        monkeypatch.setattr(group_members, "read", lambda *_: next(looks))
+        monkeypatch.setattr(group_members, "read", lambda *_, **_said: next(looks))
         monkeypatch.setattr(state.group.inputs.rooms, "refresh", lambda *_: has_room)
         monkeypatch.setattr(claim_conflict, "FIRST_PAUSE", 0.0)
         first = state.group.answer(state.group.request())
@@ -288,7 +288,7 @@ def test_a_claim_that_stays_is_not_refused_by_what_was_read_after_it(final_size,
     def verified(planned):
         return state.group.held() if state.claims.place is not None else exact(planned)
 
-    def beside(*_):
+    def beside(*_, **_said):
         [leaf] = [leaf for leaf in ("leaf1", "leaf2") if claimed_host(state) in hosts_below(leaf)]
         return membership({"vm9": max(hosts_below(leaf) - {claimed_host(state)})})
 
@@ -302,7 +302,7 @@ def test_what_a_request_has_claimed_is_released_when_a_later_filter_refuses_it(
     final_size, monkeypatch
 ):
     states, request, state = final_size
-    monkeypatch.setattr(group_members, "read", lambda *_: membership())
+    monkeypatch.setattr(group_members, "read", lambda *_, **_said: membership())
 
     def refuse(_inputs):
         assert state.claims.place is not None

@@ -132,7 +132,7 @@ def test_the_group_filter_checks_the_first_vm_of_a_request_only(group):
 def test_a_bug_of_ours_lets_all_hosts_pass_unless_a_guarantee_is_asked_for(
     monkeypatch, caplog, filter_class, constraints, passes
 ):
-    def broken(*_args: object) -> None:
+    def broken(*_args: object, **_said: object) -> None:
         raise ZeroDivisionError("boom")
 
     monkeypatch.setattr(group_members, "read", broken)
@@ -153,7 +153,7 @@ def test_a_bug_of_ours_lets_all_hosts_pass_unless_a_guarantee_is_asked_for(
 def test_after_a_bug_a_move_passes_though_it_has_a_guarantee(
     monkeypatch, caplog, filter_class, constraints
 ):
-    def broken(*_args: object) -> None:
+    def broken(*_args: object, **_said: object) -> None:
         raise ZeroDivisionError("boom")
 
     monkeypatch.setattr(group_members, "read", broken)
@@ -165,7 +165,7 @@ def test_after_a_bug_a_move_passes_though_it_has_a_guarantee(
 
 
 def test_a_bug_in_telling_a_refusal_changes_nothing_of_it(group, monkeypatch, caplog, tmp_path):
-    def broken(*_args: object) -> None:
+    def broken(*_args: object, **_said: object) -> None:
         raise ZeroDivisionError("boom")
 
     CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
@@ -180,7 +180,7 @@ def test_a_bug_in_telling_a_refusal_changes_nothing_of_it(group, monkeypatch, ca
 
 
 def test_after_a_bug_the_other_filters_let_pass_what_asked_for_nothing(monkeypatch, caplog):
-    def broken(*_args: object) -> None:
+    def broken(*_args: object, **_said: object) -> None:
         raise ZeroDivisionError("boom")
 
     monkeypatch.setattr(group_members, "read", broken)
@@ -196,7 +196,9 @@ def test_eight_threads_with_different_groups_on_one_chain_do_not_mix(monkeypatch
     start = threading.Barrier(8)
     home = {getattr(uuids, f"g{number}"): f"leaf{number + 1}" for number in range(8)}
 
-    def read(request: request_spec.RequestedGroup, *_: object) -> group_members.GroupMembership:
+    def read(
+        request: request_spec.RequestedGroup, *_: object, **_said: object
+    ) -> group_members.GroupMembership:
         host = FABRIC.hosts_of(home[request.group_uuid])[0]
         return group_members.GroupMembership(
             Counter({(host, host): 1}), (request.instance_uuid,), 3, False

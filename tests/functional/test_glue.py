@@ -418,7 +418,7 @@ def test_each_vm_of_a_queue_has_a_first_choice_of_its_own(group):
 
 
 def test_a_bug_of_ours_weighs_all_hosts_alike_and_is_logged(group, monkeypatch, caplog):
-    def broken(*_args: object) -> None:
+    def broken(*_args: object, **_said: object) -> None:
         raise ZeroDivisionError("boom")
 
     monkeypatch.setattr(group_members, "read", broken)
@@ -487,7 +487,9 @@ def test_eight_threads_with_different_groups_on_one_weigher_do_not_mix(monkeypat
     start = threading.Barrier(8)
     home = {getattr(uuids, f"g{number}"): leaves[number % 4] for number in range(8)}
 
-    def read(request: request_spec.RequestedGroup, *_: object) -> group_members.GroupMembership:
+    def read(
+        request: request_spec.RequestedGroup, *_: object, **_said: object
+    ) -> group_members.GroupMembership:
         members = Counter({(host, host): 1 for host in LEAVES[home[request.group_uuid]][:2]})
         return group_members.GroupMembership(members, (request.instance_uuid,), 4, False)
 

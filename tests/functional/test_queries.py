@@ -26,12 +26,12 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[list[str], l
     # whatever thread; those that read for it inherit its context.
     ours = ContextVar("ours", default=False)
 
-    def read(*args):
+    def read(*args, **said):
         calls.clear()
         ours.set(True)
         try:
             with collected() as sent:
-                return real(*args)
+                return real(*args, **said)
         finally:
             ours.set(False)
             reads.append(([" ".join(one.text.split()) for one in sent], list(calls)))

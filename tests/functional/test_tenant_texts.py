@@ -277,7 +277,7 @@ def never_alone(patch: pytest.MonkeyPatch) -> Asking:
     # One of another leaf each time.
     found = iter([*at({host: 1 for i in range(4) for host in HOSTS[i::4]})] * 5)
 
-    def read(*_: object) -> group_members.GroupMembership:
+    def read(*_: object, **_said: object) -> group_members.GroupMembership:
         place = next(found)
         return group_members.GroupMembership(
             Counter([place]), tuple(queue_of(2)), 2, is_move=False, in_flight={"0": place}
@@ -299,7 +299,7 @@ def others_not_looked_up(patch: pytest.MonkeyPatch) -> Asking:
         problems=("Placement at SecretUrl is silent",),
         unknown=frozenset("0"),
     )
-    patch.setattr(group_members, "read", lambda *_: found)
+    patch.setattr(group_members, "read", lambda *_, **_said: found)
     return offered(hosts), request
 
 
