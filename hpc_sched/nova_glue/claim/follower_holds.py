@@ -76,6 +76,9 @@ def hold(claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Reject
             looks += 1
             continue
         if not _is_needed(group, answer):
+            if group.inputs.request.instance_uuid in group.inputs.holds.held:
+                # By the request of a member before it.
+                hold_followup.follow(claims, spec)
             return answer
         places = _places(group, answer)
         stale = sorted(set(places.values()) - fresh)
