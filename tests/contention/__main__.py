@@ -66,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--placement-delay",
         type=float,
-        help="seconds before each call to Placement (default: 0; with sighup 0.2)",
+        help="seconds before each call to Placement (default: 0; with sighup 0.1)",
     )
     add(
         "--api-delay",
@@ -113,7 +113,7 @@ def _run(chosen: argparse.Namespace, sides: list[str], folder: Path) -> dict[str
     is_reload = chosen.scenario == "sighup"
     delay = chosen.placement_delay
     if delay is None:
-        delay = 0.2 if is_reload else 0.0
+        delay = 0.1 if is_reload else 0.0
     options = (chosen.database, folder, chosen.conflict_retries, chosen.cell_timeout, delay)
     with deployment.deployed(*options) as deployed:
         config.parse_args(["contention", "--config-file", str(deployed.conf)])

@@ -112,9 +112,15 @@ def sigkill(numbers: random.Random) -> Burst:
 
 
 def sighup(numbers: random.Random) -> Burst:
-    """A mixed burst during which a scheduler gets SIGHUP, which ends its worker."""
-    burst = mixed(numbers)
-    return Burst(burst.used, burst.requests, reload_after=numbers.uniform(0.0, 2.5))
+    """Some small groups and plain VMs; a scheduler gets SIGHUP meanwhile, which ends its worker."""
+    groups = [_group(numbers) for _ in range(numbers.randint(3, 8))]
+    requests = [
+        *(replace(found, vms=found.vms[:4], delay=found.delay / 2) for found in groups),
+        *(_plain(numbers) for _ in range(numbers.randint(0, 3))),
+    ]
+    used = fabric.seeded_use(numbers, numbers.uniform(0.5, 1.0))
+    reload_after = numbers.uniform(0.0, 2.5)
+    return Burst(used, tuple(requests), reload_after=reload_after)
 
 
 def quiet(numbers: random.Random) -> Burst:
