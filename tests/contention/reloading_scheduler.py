@@ -75,10 +75,14 @@ def main() -> None:
     objects.register_all()
     objects.Service.enable_min_version_cache()
     rpc.init(CONF)
+    # The threads of its pools do not survive a fork, and the end of a worker waits for them.
+    from nova import thread_pool_factory
+
     server = Scheduler.create(binary="nova-scheduler", topic=rpcapi.RPC_TOPIC)
     server.listening = socket.socket(socket.AF_UNIX)
     server.listening.bind(path)
     server.listening.listen(128)
+    thread_pool_factory.reset_all_executors()
     service.serve(server, workers=1)
     service.wait()
 
