@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import nova.conf
 import pytest
 
 from hpc_sched import conf
 from hpc_sched.demo import nova_cloud  # first of all Nova: it chooses native threads
+from hpc_sched.nova_glue.claim import abandoned_claims
 from hpc_sched.nova_glue.record import landed_record
 from tests import tiers
 from tests.functional import engines, faults, population, population_rows, servers, states
@@ -50,6 +52,13 @@ def no_landing_left() -> Iterator[None]:
     yield
     with landed_record._lock:
         landed_record._followed.clear()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_scan() -> Iterator[None]:
+    """Look for claims of dead requests in no thread of this process: a test may have some."""
+    with mock.patch.object(abandoned_claims._thread, "start"):
+        yield
 
 
 @pytest.fixture(scope="session")

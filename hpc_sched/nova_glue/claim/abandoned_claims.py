@@ -30,6 +30,8 @@ INTERVAL = 15.0  # seconds between two looks
 MAX_READS = 128
 # Seconds until an instance is looked at again, doubled from the first time to the last.
 FIRST_PAUSE, LONGEST_PAUSE = INTERVAL, 16 * INTERVAL
+# The same release again after others changed a host at the same moment; seconds, doubled each time.
+CONFLICT_RETRIES, FIRST_SLEEP = 5, 0.02
 
 
 @dataclass(slots=True)
@@ -93,9 +95,15 @@ def release(one: InstanceWithoutCell) -> bool:
     if claim is None:
         return True
     answer = allocations.release(claim)
+    for number in range(CONFLICT_RETRIES):
+        # Another scheduler may release others of the same request at the same moment.
+        if answer is not Answer.CONFLICT:
+            break
+        clock.current.sleep(FIRST_SLEEP * 2**number)
+        answer = allocations.release(claim)
     if answer is Answer.DONE:
         LOG.info("Released the claim of instance %s, which is %s", one.uuid, one.state)
-    return answer not in (Answer.UNKNOWN, Answer.FAILED)
+    return answer not in (Answer.UNKNOWN, Answer.FAILED, Answer.CONFLICT)
 
 
 def _is_due(uuid: str, now: float) -> bool:
