@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from tests.contention.bursts import Outcome, Request
 from tests.contention.verification import Findings
 
 BLOCK = "b10c0000-0000-4000-8000-000000000000"  # consumer that keeps the groups off other leaves
+_NOT_RELEASED = re.compile(r"\[instance: (\S+)\] Failed to clean allocation of evacuated instance")
 MICROVERSION = "1.28"  # of Placement; the first one with the generations of consumers
 
 
@@ -45,7 +47,7 @@ def evacuation(
         used = loss.others | dict.fromkeys(dead, fabric.VCPUS)
         found = _judged(cloud, log, loss, moves, used)
         cloud.start_computes(dead)
-        _check_places(cloud, found.findings)
+        _check_places(cloud, found, dead)
         _clean(cloud, found)
     return found
 
@@ -61,7 +63,7 @@ def unshelve(
         log.skip()
         shelved = [server | {HOST: None} for server in servers]
         found = _judged(cloud, log, loss, move_all(cloud.api, shelved, "unshelve"), loss.others)
-        _check_places(cloud, found.findings)
+        _check_places(cloud, found)
         _clean(cloud, found)
     return found
 
@@ -162,11 +164,21 @@ def _outcomes(request: Request, moves: Sequence[Move]) -> Iterator[Outcome]:
             yield Outcome(part, (), move.refused, move.sent, move.ended)
 
 
-def _check_places(cloud: Deployment, findings: Findings) -> None:
-    """Check that Placement holds each server on its host and nothing else."""
+def _check_places(cloud: Deployment, found: Round, started: Sequence[str] = ()) -> None:
+    """Check that Placement holds each server on its host and nothing else.
+
+    Nova's compute releases what was evacuated at its start with one call, and never again if others
+    change the new host at that moment. It logs that; such places are noted, and are no fault.
+
+    :param started: hosts whose computes have started again
+    """
     outcomes = [_placed(server) for server in cloud.api.servers() if server[HOST]]
     held = placement_rows.allocations(cloud.databases["placement"])
-    verification.check_allocations(findings, outcomes, held, dict.fromkeys(HOSTS, 0))
+    for host in started:
+        for vm in _NOT_RELEASED.findall((cloud.folder / f"{host}.log").read_text()):
+            if held.get(vm, {}).pop(host, None):
+                found.notes.append(f"Nova has left the place of {vm} on {host}")
+    verification.check_allocations(found.findings, outcomes, held, dict.fromkeys(HOSTS, 0))
 
 
 def _placed(server: dict[str, Any]) -> Outcome:
