@@ -19,7 +19,7 @@ from oslo_versionedobjects.fields import CoercedCollectionMixin
 from hpc_sched import clock
 from hpc_sched.nova_glue.read.room import compared_hosts
 from tests.group_histories.fabrics import Fabric
-from tests.group_histories.oracle import Wish
+from tests.group_histories.servers import Group, Server
 from tests.protocol.actors import Call, Stage, StageClock
 from tests.protocol.network import Network
 from tests.protocol.nova_model import PLENTY, Scheduler, uuid_of
@@ -32,52 +32,6 @@ METAL = "CUSTOM_BAREMETAL"
 _OF_METAL = {f"resources:{name}": "0" for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
 OWNER = {"project_id": "project", "user_id": "user"}
 _CELL = objects.CellMapping(uuid=uuid_of("cell"), id=1, name="cell")
-
-
-@dataclass(eq=False)
-class Group:
-    """A server group; all its VMs have one flavor."""
-
-    name: str
-    policy: str
-    wish: Wish
-    is_deleted: bool = False
-
-    @property
-    def uuid(self) -> str:
-        """Its uuid."""
-        return uuid_of(self.name)
-
-
-@dataclass(eq=False)
-class Server:
-    """An instance. States: scheduling, failed (in cell0), deleted, or Nova's vm_state."""
-
-    name: str
-    group: Group
-    reservation: str
-    number: int  # of VMs that its request was made for
-    state: str = "scheduling"
-    task: str | None = None
-    node: str | None = None
-    source: str | None = None  # node that it migrates from
-    moved: list[str] = field(default_factory=list)  # nodes that its migration holds
-    left_on: list[str] = field(default_factory=list)  # nodes that it was evacuated from
-
-    @property
-    def uuid(self) -> str:
-        """Its uuid."""
-        return uuid_of(self.name)
-
-    @property
-    def migration(self) -> str:
-        """The uuid of its migration."""
-        return uuid_of(f"m{self.name}")
-
-    @property
-    def is_there(self) -> bool:
-        """True if its user sees it somewhere, in ERROR or not."""
-        return self.state not in ("failed", "deleted", "scheduling")
 
 
 @dataclass(eq=False)

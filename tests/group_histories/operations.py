@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 from nova.compute import task_states, vm_states
 
-from tests.group_histories.cloud import OWNER, GroupCloud, Server
+from tests.group_histories.cloud import OWNER, GroupCloud
+from tests.group_histories.servers import Server
 from tests.protocol.actors import Wait
 from tests.protocol.nova_model import Scheduler, uuid_of
 from tests.protocol.nova_rows import CELL, CELL0

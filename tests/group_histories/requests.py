@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from nova.compute import vm_states
 
 from tests.group_histories import holds
-from tests.group_histories.cloud import Group, GroupCloud, Server
+from tests.group_histories.cloud import GroupCloud
 from tests.group_histories.oracle import Bound
+from tests.group_histories.servers import Group, Server
 from tests.protocol.actors import Actor
 from tests.protocol.nova_model import uuid_of
 
@@ -70,8 +71,7 @@ class Request:
 def rooms(cloud: GroupCloud, request: Request) -> dict[str, int]:
     """Return how many VMs of a request each node takes now."""
     own = {server.uuid for server in request.servers}
-    group = {server.name for server in (*request.servers, *relatives(cloud, request))}
-    held = holds.taken(cloud, group)
+    held = holds.taken(cloud, _free_holds(cloud, request))
     found = {}
     for node, size in cloud.sizes.items():
         name = next(iter(cloud.demand))
@@ -87,6 +87,17 @@ def rooms(cloud: GroupCloud, request: Request) -> dict[str, int]:
         is_offered = cloud.is_up(node) and not is_left_out
         total = 1 if cloud.fabric.is_metal else size
         found[node] = max(total - used - held.get(node, 0), 0) if is_offered else 0
+    return found
+
+
+def _free_holds(cloud: GroupCloud, request: Request) -> set[str]:
+    """Return the VMs whose holds are free for a request, or are claimed there by now."""
+    found, held = {server.name for server in request.servers}, holds.of(cloud)
+    for server in relatives(cloud, request):
+        hold = held.get(server.name)
+        is_moving = hold is not None and hold.is_moving
+        if not (is_moving and cloud.node_called(hold.node) not in cloud.held(server.uuid)):
+            found.add(server.name)
     return found
 
 

@@ -60,9 +60,8 @@ class Runs:
 
     def drawn(self, seed: int) -> Failure | None:
         """Return how the history of a seed fails, or None."""
-        model = self.begin()
-        cloud = GroupCloud(model.rows, model.schedulers)
-        return self._run(History(cloud, self.topologies), Drawing(seed, cloud).commands())
+        history = self._begun()
+        return self._run(history, Drawing(seed, history.cloud).commands())
 
     def replayed(self, commands: Iterable[str]) -> Failure | None:
         """Return how a history of some commands fails, or None."""
