@@ -38,21 +38,18 @@ def named(found: str) -> str:
 
 def _written(cloud: GroupCloud, uuid: str, body: Any) -> str:
     allocations = body["allocations"]
-    nodes = [_name(at) for at in allocations]
     amounts = allocations.get(hold_provider.UUID, {}).get("resources", {})
-    if (hold := hold_numbers.hold_of(uuid, amounts)) is not None:
-        nodes = [cloud.node_called(hold.node) + (" (moving)" if hold.is_moving else "")]
-    return f"{_name(uuid)}: {'+'.join(sorted(nodes)) or 'nothing'}"
+    if (hold := hold_numbers.hold_of(amounts)) is not None:
+        moving = " (moving)" if hold.is_moving else ""
+        return f"hold of {_name(hold.instance)}: {cloud.node_called(hold.node)}{moving}"
+    return f"{_name(uuid)}: {'+'.join(sorted(map(_name, allocations))) or 'nothing'}"
 
 
 def _name(uuid: str) -> str:
-    if uuid == hold_provider.TURN:
-        return "turn"
-    if uuid == hold_provider.UUID:
-        return "holds"
-    if uuid[14] == "8":
-        return f"hold of {name_of(hold_numbers.consumer_of(uuid))}"
+    known = {hold_provider.TURN: "turn", hold_provider.UUID: "holds"}
     try:
-        return name_of(uuid)
+        found = known.get(uuid) or name_of(uuid)
     except (UnicodeDecodeError, ValueError):
-        return uuid
+        found = ""
+    # The consumer of a hold has a drawn uuid.
+    return found if found.isprintable() and found else "a hold"

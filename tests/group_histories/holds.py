@@ -13,7 +13,7 @@ from tests.protocol.placement_model import Provider
 if TYPE_CHECKING:
     from tests.group_histories.cloud import GroupCloud
 
-# Digits of the names of nodes that are prepared.
+# Digits of names and uuids that are prepared.
 _DIGITS = 8
 
 
@@ -21,7 +21,9 @@ def prepare(cloud: GroupCloud) -> None:
     """Make the provider of the holds as an earlier request has left it."""
     placement, prefix = cloud.placement, hold_numbers.PREFIX
     names = [f"{prefix}{name}" for name in ("MOVING", "UNTIL", "TURN", *cloud.demand)]
-    names += [f"{prefix}NODE_{digit}" for digit in range(_DIGITS)]
+    names += [
+        f"{prefix}{what}_{digit}" for what in ("NODE", "INSTANCE") for digit in range(_DIGITS)
+    ]
     placement.classes.update(names)
     totals, ratios = dict.fromkeys(names, hold_numbers.LARGEST), dict.fromkeys(names, 1000.0)
     placement.providers[hold_provider.UUID] = Provider(hold_provider.NAME, totals, ratios=ratios)
@@ -30,9 +32,9 @@ def prepare(cloud: GroupCloud) -> None:
 def of(cloud: GroupCloud) -> dict[str, Hold]:
     """Return the holds that have not ended, by name of the VM."""
     found = {}
-    for consumer, rows in cloud.placement.allocations.items():
+    for rows in cloud.placement.allocations.values():
         here = {name: amount for (at, name), amount in rows.items() if at == hold_provider.UUID}
-        hold = hold_numbers.hold_of(consumer, here) if here else None
+        hold = hold_numbers.hold_of(here) if here else None
         if hold is not None and hold.until > cloud.stage.now:
             found[name_of(hold.instance)] = hold
     return found

@@ -76,11 +76,8 @@ def rooms(cloud: GroupCloud, request: Request) -> dict[str, int]:
     for node, size in cloud.sizes.items():
         name = next(iter(cloud.demand))
         key = (uuid_of(node), name)
-        used = sum(
-            rows.get(key, 0)
-            for uuid, rows in cloud.placement.allocations.items()
-            if uuid not in own
-        )
+        others = (rows for uuid, rows in cloud.placement.allocations.items() if uuid not in own)
+        used = sum(rows.get(key, 0) for rows in others)
         is_left_out = request.ignored is not None and (
             cloud.fabric.service(request.ignored) == cloud.fabric.service(node)
         )

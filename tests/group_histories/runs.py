@@ -65,10 +65,11 @@ class Runs:
 
     def replayed(self, commands: Iterable[str]) -> Failure | None:
         """Return how a history of some commands fails, or None."""
+        return self._run(self._begun(), commands)
+
+    def _begun(self) -> History:
         model = self.begin()
-        return self._run(
-            History(GroupCloud(model.rows, model.schedulers), self.topologies), commands
-        )
+        return History(GroupCloud(model.rows, model.schedulers), self.topologies)
 
     def _run(self, history: History, commands: Iterable[str]) -> Failure | None:
         with logged(history):
@@ -94,8 +95,9 @@ class Runs:
 
 
 def _shortened(commands: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the same commands without one of them, the last ones first."""
-    for number in range(len(commands) - 1, -1, -1):
+    """Yield the same commands without one of them, the last ones first, or with a smaller one."""
+    yield from ([fewer, *commands[1:]] for fewer in _smaller(commands[0]))
+    for number in range(len(commands) - 1, 0, -1):
         before, after = commands[:number], commands[number + 1 :]
         yield [*before, *after]
         head, separator, some = commands[number].partition(": ")
