@@ -65,6 +65,7 @@ class Commands:
                     sizes[f"{leaf}{number}"] = int(size)
         use(self._topologies[name])
         self.cloud.begin(FABRICS[name], sizes, call_line.answer)
+        holds.forget()
         if sum(sizes.values()) % 4:
             holds.prepare(self.cloud)
         return True

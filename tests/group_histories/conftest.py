@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from hpc_sched.demo import nova_cloud  # noqa: F401 - first of all Nova: it chooses threads
 from tests.group_histories import runs
 from tests.group_histories.runs import Runs
 from tests.protocol.conftest import begin, quiet

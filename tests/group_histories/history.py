@@ -46,7 +46,6 @@ class History(Commands):
             self._together(random.Random(int(seed)), some.split("; "))
         else:
             self._together(random.Random(0), [command])
-            checks.check_holds(self.cloud)
 
     def _together(self, choice: random.Random, commands: list[str]) -> None:
         """Carry out commands at once, and check what must hold once all are over."""
@@ -169,6 +168,7 @@ class History(Commands):
             seen = View(members, view.awaiting, view.taken)
             checks.check_constraints(self.cloud, request, seen, places)
         checks.check_placement(self.cloud)
+        checks.check_holds(self.cloud)
 
     def _say(self, text: str) -> None:
         self.lines.append(f"  {text}")

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from hpc_sched.nova_glue.claim.holds import hold_numbers, hold_provider
+from hpc_sched.nova_glue.claim.holds import hold_numbers, hold_provider, hold_turn
 from hpc_sched.nova_glue.read.hold import Hold
 from tests.protocol.nova_model import name_of
-from tests.protocol.placement_model import Provider
+from tests.protocol.placement_model import Provider, Record
 
 if TYPE_CHECKING:
     from tests.group_histories.cloud import GroupCloud
 
 # Digits of names and uuids that are prepared.
 _DIGITS = 8
+
+
+def forget() -> None:
+    """Begin with schedulers that have seen no holds."""
+    hold_turn._missing = hold_turn.MissingTurn()
 
 
 def prepare(cloud: GroupCloud) -> None:
@@ -27,6 +32,9 @@ def prepare(cloud: GroupCloud) -> None:
     placement.classes.update(names)
     totals, ratios = dict.fromkeys(names, hold_numbers.LARGEST), dict.fromkeys(names, 1000.0)
     placement.providers[hold_provider.UUID] = Provider(hold_provider.NAME, totals, ratios=ratios)
+    turn = {(hold_provider.UUID, hold_provider.TURN_CLASS): 1}
+    placement.allocations[hold_provider.TURN] = turn
+    placement.consumers[hold_provider.TURN] = Record(-1, "hpc_sched", "hpc_sched", generation=7)
 
 
 def of(cloud: GroupCloud) -> dict[str, Hold]:

@@ -1,0 +1,76 @@
+"""What users report of groups that move, come back and change: histories to read."""
+
+import pytest
+
+HISTORIES = {
+    "two groups of one VM on dead hosts, and room for one under the tightest leaf": """
+        fabric one a=1,1 b=1 c=1,1
+        group w soft-affinity require=leaf
+        group x soft-affinity require=leaf
+        placed w1=a1
+        placed x2=a2
+        down a1 forced
+        down a2 forced
+        together 1: evacuate w1; evacuate x2
+    """,
+    "the same on islands without a constraint": """
+        fabric islands a=1,1 c=1 d=1,1
+        group w soft-affinity
+        group x soft-affinity
+        placed w1=a1
+        placed x2=a2
+        down a1 dead
+        down a2 dead
+        together 1: evacuate w1; evacuate x2
+    """,
+    "a dead leaf with two groups of two": """
+        fabric one a=2,2 b=1,1 c=1,1
+        group w soft-affinity require=leaf
+        group x soft-affinity require=leaf
+        placed w1=a1,w2=a2
+        placed x3=a1,x4=a2
+        down a1 forced
+        down a2 forced
+        together 2: evacuate w1; evacuate x3; evacuate w2; evacuate x4
+    """,
+    "a group that is shelved whole comes back VM by VM": """
+        fabric one a=1 b=1,1
+        group w soft-affinity require=leaf group_size=2
+        placed w1=b1,w2=b2
+        shelve w1
+        shelve w2
+        unshelve w1
+        unshelve w2
+    """,
+    "all VMs are deleted, to be reclaimed later, and created anew": """
+        fabric one a=1,1,1 b=1,1,1
+        group w soft-affinity require=leaf
+        placed w1=a1,w2=a2,w3=a3
+        soft_delete w1
+        soft_delete w2
+        soft_delete w3
+        create w4,w5,w6
+    """,
+    "the server group is deleted while its VMs live": """
+        fabric one a=2,1 b=2
+        group w soft-affinity require=leaf
+        placed w1=a1,w2=a1
+        ungroup w
+        migrate w1
+    """,
+    "hosts of a leaf die one after the other": """
+        fabric one a=1,1 b=1,1 c=1
+        group w soft-affinity require=leaf
+        placed w1=a1,w2=a2
+        down a1 forced
+        together 3: evacuate w1; time 10; down a2 forced; time 10; evacuate w2
+    """,
+}
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_it_is_as_it_must_be(histories, history):
+    failure = histories.replayed(
+        [line.strip() for line in HISTORIES[history].split("\n") if line.strip()]
+    )
+    assert failure is None, str(failure)
