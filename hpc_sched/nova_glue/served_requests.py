@@ -60,7 +60,7 @@ def session_of(spec: objects.RequestSpec) -> PlacementSession:
 
 def _new_session() -> PlacementSession:
     if not conf.is_shadow(CONF):
-        abandoned_claims.start()
+        abandoned_claims.thread.start()
         return ActiveSession()
     # Loaded by optional_modules.
     from hpc_sched.nova_glue.shadow_session import ShadowSession

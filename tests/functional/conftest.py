@@ -57,7 +57,7 @@ def no_landing_left() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="session")
 def no_scan() -> Iterator[None]:
     """Look for claims of dead requests in no thread of this process: a test may have some."""
-    with mock.patch.object(abandoned_claims._thread, "start"):
+    with mock.patch.object(abandoned_claims.thread, "start"):
         yield
 
 

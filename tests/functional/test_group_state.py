@@ -66,7 +66,12 @@ def state_of(states: States, **request: object) -> ServedGroup:
             id="a size counts more than orphans",
         ),
         pytest.param(
-            {"left": 1, "is_move": True}, {"group_size": 6}, {"n01": 2}, 1, (1,), id="a move"
+            {"left": 1, "is_move": True},
+            {"group_size": 6, "require": "pod"},
+            {"n01": 2},
+            4,
+            (4, 1),
+            id="a move, for which room for the others is no condition",
         ),
     ],
 )

@@ -381,7 +381,7 @@ def installed(folder: Path) -> Iterator[Callable[[], NovaModel]]:
                 (claim_followup._thread, "start"),
                 (claim_followup._thread, "wake"),
                 (claim_followup.gc, "collect"),
-                (abandoned_claims._thread, "start"),
+                (abandoned_claims.thread, "start"),
                 (hold_followup._thread, "start"),
                 (hold_followup._thread, "wake"),
                 (hold_ends._thread, "start"),

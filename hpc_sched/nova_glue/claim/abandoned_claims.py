@@ -51,11 +51,6 @@ class _Memory:
 _memory = _Memory({})
 
 
-def start() -> None:
-    """Begin to look for claims of dead requests, unless this worker has begun."""
-    _thread.start()
-
-
 def look() -> None:
     """Release the claims of requests that are proved dead.
 
@@ -122,4 +117,5 @@ def _settled(found: list[InstanceWithoutCell]) -> int:
     return settled
 
 
-_thread = PeriodicThread(look, lambda: INTERVAL, "hpc_sched abandoned", is_due_at_once=False)
+# Started by the first request of a worker.
+thread = PeriodicThread(look, lambda: INTERVAL, "hpc_sched abandoned", is_due_at_once=False)

@@ -76,8 +76,8 @@ def hold(claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Reject
             looks += 1
             continue
         if not _is_needed(group, answer):
-            if group.inputs.request.instance_uuid in group.inputs.holds.held:
-                # By the request of a member before it.
+            if is_on() and len(group.inputs.membership.uuids) > 1:
+                # The request of another member may hold a place for it, even by now.
                 hold_followup.follow(claims, spec)
             return answer
         places = _places(group, answer)
