@@ -299,6 +299,8 @@ class PlacementModel(ProviderRequests):
             added[key] += amount
             used = sum(held.get(key, 0) for held in left.values())
             total = self.providers[provider].capacity(name)
+            if name.startswith("CUSTOM_") and name not in self.classes:
+                raise _RefusedError(400, f"No such resource class {name}.")
             if name not in self.providers[provider].totals:
                 what = f"Inventory for '{name}' on resource provider '{provider}' invalid."
                 raise _RefusedError(409, _unable(what))

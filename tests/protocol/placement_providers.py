@@ -122,17 +122,17 @@ class ProviderRequests:
 
     def _create(self, body: Body) -> Response:
         uuid, name, parent = body["uuid"], body["name"], body.get("parent_provider_uuid")
-        names = {found.name for found in self.providers.values()}
-        for what, is_there in (("name", name in names), ("uuid", uuid in self.providers)):
-            if is_there:
-                text = f"Conflicting resource provider {what}: {body[what]} already exists."
-                return error(409, text, DUPLICATE)
-        if parent is not None and parent not in self.providers:
+        if parent == uuid or (parent is not None and parent not in self.providers):
             return error(
                 400,
                 f'Unable to create resource provider "{name}", {uuid}: Object action create '
                 "failed because: parent provider UUID does not exist.",
             )
+        names = {found.name for found in self.providers.values()}
+        for what, is_there in (("name", name in names), ("uuid", uuid in self.providers)):
+            if is_there:
+                text = f"Conflicting resource provider {what}: {body[what]} already exists."
+                return error(409, text, DUPLICATE)
         self.providers[uuid] = Provider(name, {}, parent=parent)
         return Response(200, self._entry(uuid))
 
