@@ -118,14 +118,14 @@ def view_of(cloud: GroupCloud, request: Request) -> View:
 def relatives(cloud: GroupCloud, request: Request) -> list[Server]:
     """Return the other VMs of the group of a request.
 
-    Those of its reservation if there is no server group, where the flavor has a guarantee or a
+    Those of its reservation if there is no server group, where the flavor has a constraint or a
     class; the VMs of a new request are no group of others then.
     """
     group, first = request.group, request.servers[0]
     others = [server for server in cloud.servers.values() if server not in request.servers]
     if not group.is_deleted:
         return [server for server in others if server.group is group]
-    if group.wish.is_guarantee or group.wish.app_class is not None:
+    if group.wish.extra_specs:
         return [server for server in others if server.reservation == first.reservation]
     return []
 
