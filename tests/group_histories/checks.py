@@ -33,7 +33,8 @@ def check_refusal(cloud: GroupCloud, request: Request, error: BaseException) -> 
             f"{_view_text(request.views[-1])}"
         )
     is_novas = any(text in str(error) for text in OF_NOVA)
-    has_room = all(sum(_rooms(request, view).values()) for view in request.views)
+    needed = len(request.servers)
+    has_room = all(sum(_rooms(request, view).values()) >= needed for view in request.views)
     if is_novas and has_room:
         raise BrokenError(
             f"{request.name} is refused without a reason ({error}): room on {_text(request.rooms)}"
@@ -53,7 +54,7 @@ def check_choice(cloud: GroupCloud, request: Request, places: Mapping[str, str])
         # What is not held may be lost to others.
         held = min(followers(cloud, request, view) for view in request.views)
         known, before = len(places) + held, len(places) + held
-    if request.is_beside_creates or before <= len(places):
+    if request.is_beside_unheld or before <= len(places):
         # Where members are is not certain before all are over, or there is nobody to follow.
         return
     now = view_of(cloud, request)

@@ -105,7 +105,7 @@ class History(Commands):
         """Note for each request what is true now."""
         for request in self.running.values():
             others = [one for one in self.running.values() if one is not request]
-            request.is_beside_creates |= any(not one.is_move for one in others)
+            request.is_beside_unheld |= any(one.is_unheld for one in others)
             if request.rooms is not None and not _actor(request).is_over:
                 request.observe(self.cloud)
         for text in self.warnings:

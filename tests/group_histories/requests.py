@@ -37,7 +37,8 @@ class Request:
     rooms: dict[str, int] | None = None
     views: list[View] = field(default_factory=list)
     is_disturbed: bool = False  # whether rooms changed meanwhile
-    is_beside_creates: bool = False  # whether VMs of others were created meanwhile
+    # Whether requests ran meanwhile that write no holds: creates, and moves without guarantees.
+    is_beside_unheld: bool = False
 
     @property
     def group(self) -> Group:
@@ -48,6 +49,11 @@ class Request:
     def is_move(self) -> bool:
         """True if it moves a VM."""
         return self.kind != "create"
+
+    @property
+    def is_unheld(self) -> bool:
+        """True if its place shows in Placement alone, and takes what is held at that moment."""
+        return not (self.is_move and self.group.wish.is_guarantee)
 
     def observe(self, cloud: GroupCloud) -> None:
         """Note what is true now."""
