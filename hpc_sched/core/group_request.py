@@ -172,7 +172,8 @@ class GroupRequest(PlacementInput):
         """
         if self.server_group_policy != "soft-anti-affinity":
             return self
-        sizes = [size for size in self.sizes if size <= self.active]
+        sizes = self._sizes_with_followers(self.problem())
+        sizes = [size for size in sizes if size <= self.active]
         bound = server_group_policy.fewest_per_host(self.problem(), sizes)
         return replace(self, most_per_host=bound)
 

@@ -64,29 +64,17 @@ def hold(claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Reject
     Two calls to Placement for each host of the plan, and one; none without others in the group.
     """
     group = claims.group
-    fresh: set[int] = set()  # positions of HostStates that were read since the holds
-    looks = 0
     for _ in range(MAX_PLANS):
-        if isinstance(answer, Rejection):
-            placing = _hosts_of_placing(group)
-            if not placing or not claim_conflict.may_look(looks):
-                return answer
-            # What is held there may be claimed by now, and count twice.
-            answer = (yield Doubt(placing, members=True, holds=True)) or answer
-            looks += 1
-            continue
+        answer = yield from _settled(group, answer)
+        if not isinstance(answer, Plan):
+            return answer
         if not _is_needed(group, answer):
             if is_on() and len(group.inputs.membership.uuids) > 1:
                 # The request of another member may hold a place for it, even by now.
                 hold_followup.follow(claims, spec)
             return answer
-        places = _places(group, answer)
-        stale = sorted(set(places.values()) - fresh)
-        if stale:
-            answer = (yield Doubt(stale)) or answer
-            fresh.update(stale)
-            continue
-        written = store.write(group.inputs.holds, _holds(group, places), _held_before(group))
+        holds = _holds(group, _places(group, answer))
+        written = store.write(group.inputs.holds, holds, _held_before(group))
         if written.answer is Answer.DONE:
             hold_followup.follow(claims, spec)
             return answer
@@ -94,8 +82,33 @@ def hold(claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Reject
             group_id = group.inputs.request.group_id
             LOG.warning("No places are held for group %s: %s", group_id, written.detail)
             return answer
-        fresh.clear()
         answer = (yield Doubt([], members=True, holds=True)) or answer
+    return answer
+
+
+def _settled(group: GroupPlacement, answer: Plan | Rejection) -> Rounds:
+    """Return a plan that needs no hold, or whose hosts were read in Placement; or a Rejection."""
+    fresh: set[int] = set()  # positions of HostStates that were read
+    looks = 0
+    for _ in range(MAX_PLANS):
+        if isinstance(answer, Rejection):
+            placing = _hosts_of_placing(group)
+            if not placing or not claim_conflict.may_look(looks):
+                return answer
+            looks += 1
+            # What is held there may be claimed by now, and count twice.
+            answer = (yield Doubt(placing, members=True, holds=True)) or answer
+            fresh.clear()
+            continue
+        places = _places(group, answer) if _is_needed(group, answer) else {}
+        stale = sorted(set(places.values()) - fresh)
+        if not stale:
+            return answer
+        if group.inputs.membership.unclaimed:
+            # What of them is claimed by now, the hosts show next.
+            yield Doubt([], members=True)
+        answer = (yield Doubt(stale)) or answer
+        fresh.update(stale)
     return answer
 
 
@@ -106,13 +119,15 @@ def _hosts_of_placing(group: GroupPlacement) -> list[int]:
     return [i for i, state in enumerate(inputs.states) if state.nodename in nodes]
 
 
-def _is_needed(group: GroupPlacement, answer: Plan) -> bool:
+def _is_needed(group: GroupPlacement, plan: Plan) -> bool:
     """True if others of the group follow, or may break a constraint with the instance."""
     found, hpc_specs = group.inputs.membership, group.inputs.request.hpc_specs
     if not is_on() or not hpc_specs.by_topology or hpc_specs.is_flat:
         return False
-    is_bound = hpc_specs.constraints.bind_place and len(found.uuids) > 1
-    return is_bound or (bool(found.moving) and answer.count > 1)
+    # With a hold of its own the instance takes no place that is held meanwhile, and no request of
+    # another member holds one for it once it is placed.
+    is_bound = hpc_specs.constraints.bind_place or (found.is_urgent and len(found.uuids) > 1)
+    return is_bound or (bool(found.moving) and plan.count > 1)
 
 
 def _places(group: GroupPlacement, plan: Plan) -> dict[str, int]:

@@ -272,7 +272,7 @@ def _held_for_others(
 
     That is for other groups, and for VMs of the group that are being placed, as members.
     """
-    own = {request.instance_uuid, *(found.uuids - holds.destinations.keys())}
+    own = {request.instance_uuid, *(found.uuids - found.unclaimed)}
     return held_room.lost(states, request.demand, holds.taken_by_others(own))
 
 

@@ -53,7 +53,10 @@ class GroupMembership:
     leaving: Counter[tuple[str, str | None]] = field(default_factory=Counter)
     # Followers that are to move now: on a move, if it is from such a host or unshelves.
     moving: frozenset[str] = frozenset()
+    is_urgent: bool = False  # whether the instance itself moves from such a host, or unshelves
     uuids: frozenset[str] = frozenset()  # all instances of the group that are known
+    # Members whose place is held and not claimed yet, as far as is known.
+    unclaimed: frozenset[str] = frozenset()
     # The API database has not answered: these are the members that the RequestSpec proves.
     is_unread: bool = False
     youngest: in_flight_instances.Place | None = None  # where the youngest member is, if known
@@ -96,8 +99,8 @@ def read(
             # An implicit group that is being created has the VMs of its request alone.
             left = 1 if request.is_move else request.count
             return GroupMembership(Counter(), (request.instance_uuid,), left, request.is_move)
-        records = member_moves.with_destinations(records, destinations or {}, states)
-        group = _members_in(records, context, request, states, look_up, claimed)
+        moved = member_moves.after_moves(context, records, states, destinations or {})
+        group = _members_in(records, moved, context, request, states, look_up, claimed)
     except Exception as error:
         if not isinstance(error, databases.OUTAGES):
             LOG.exception("Cannot read group %s", request.group_id)
@@ -146,6 +149,7 @@ def members_on(
 
 def _members_in(
     records: member_records.GroupRecords,
+    moved: member_moves.MovedMembers,
     context: nova_context.RequestContext,
     request: request_spec.RequestedGroup,
     states: Sequence[host_manager.HostState],
@@ -153,24 +157,22 @@ def _members_in(
     claimed: Collection[str],
 ) -> GroupMembership:
     """Return the members of a group by their records and what Placement has of them."""
-    problems, is_partial, building = records.problems, records.is_partial, records.building
+    problems, is_partial, building = records.problems, records.is_partial, moved.building
     members = members_on(states, records.unread - {request.instance_uuid})
-    placed, leaving = member_moves.after_moves(context, records, states)
-    members += Counter((member.host, member.nodename) for member in placed if member.host)
+    members += moved.places
     waiting, orphans = _without_cell(records, request.instance_uuid)
-    asked = _asked(records, request, waiting, claimed)
+    asked = _asked(building, waiting, request, claimed, is_move=records.is_move)
     unplaced = [uuid for uuid in (*asked, *orphans) if uuid not in claimed]
     # What moves is not compared with others again after its claim.
     looked_up = look_up(context, unplaced, states, unplaced if records.is_move else building)
     places = looked_up.places
     if looked_up.problem:
         problems.append(looked_up.problem)
-        # A building instance in its cell has been claimed for a host. One with a build request
-        # alone mostly has not.
+        # One that builds in its cell has been claimed; with a build request alone it mostly is not.
         is_partial = is_partial or not places.keys() >= set(building)
     members.update(places.values())
     left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
-    followers = _followers(records, leaving, looked_up)
+    followers = _followers(moved, looked_up)
     found = GroupMembership(
         members,
         # Orphans may await a place for ever: they take none from those that are being scheduled.
@@ -181,24 +183,27 @@ def _members_in(
         in_flight=places,
         unknown=looked_up.unanswered,
         followers=len(followers),
-        leaving=Counter((member.host or "", member.nodename) for member in leaving),
+        leaving=moved.places_left,
         uuids=records.uuids,
-        youngest=_youngest(placed, [places[uuid] for uuid in asked if uuid in places]),
+        unclaimed=moved.unclaimed,
+        youngest=_youngest(moved.placed, [places[uuid] for uuid in asked if uuid in places]),
     )
-    return _of_move(found, records, leaving) if records.is_move else found
+    return _of_move(found, records, moved) if records.is_move else found
 
 
 def _asked(
-    records: member_records.GroupRecords,
-    request: request_spec.RequestedGroup,
+    building: Sequence[str],
     waiting: list[str],
+    request: request_spec.RequestedGroup,
     claimed: Collection[str],
+    *,
+    is_move: bool,
 ) -> list[str]:
     """Return the instances that may be in flight, the most important first; orphans left out."""
     if claimed:
-        return [*records.building, *waiting]
+        return [*building, *waiting]
     own = request.instance_uuid
-    return [*sorted(records.building), *_may_be_in_flight(waiting, own, request, records.is_move)]
+    return [*sorted(building), *_may_be_in_flight(waiting, own, request, is_move)]
 
 
 def _youngest(
@@ -211,27 +216,26 @@ def _youngest(
 
 
 def _followers(
-    records: member_records.GroupRecords,
-    leaving: Sequence[member_records.CellMember],
-    looked_up: in_flight_instances.LookupResult,
+    moved: member_moves.MovedMembers, looked_up: in_flight_instances.LookupResult
 ) -> list[str]:
     """Return the members in cells that await a place: they must move, are shelved, or build."""
     known = looked_up.places.keys() | looked_up.missed
-    homeless = {vm.uuid for vm in records.others if not vm.host and (vm.is_shelved or vm.building)}
-    return sorted({vm.uuid for vm in leaving} | (homeless - known))
+    homeless = {vm.uuid for vm in moved.placed if not vm.host and (vm.is_shelved or vm.building)}
+    return sorted({vm.uuid for vm in moved.leaving} | (homeless - known))
 
 
 def _of_move(
     found: GroupMembership,
     records: member_records.GroupRecords,
-    leaving: Sequence[member_records.CellMember],
+    moved: member_moves.MovedMembers,
 ) -> GroupMembership:
     """Return the members for an instance that moves: all that await follow it."""
     own = records.own
     is_from_disabled = own is not None and own.must_move(is_move=True)
-    moving = {vm.uuid for vm in leaving if vm.is_host_down or is_from_disabled}
-    if own is not None and own.is_shelved:
-        moving |= {vm.uuid for vm in records.others if vm.is_shelved}
+    is_shelved = own is not None and own.is_shelved
+    moving = {vm.uuid for vm in moved.leaving if vm.is_host_down or is_from_disabled}
+    if is_shelved:
+        moving |= {vm.uuid for vm in moved.placed if vm.is_shelved}
     # In one order for all requests of the group, which then make one plan at the same moment.
     queue = tuple(sorted({records.own_uuid, *found.queue[: len(found.queue) - found.orphans]}))
     return replace(
@@ -243,6 +247,7 @@ def _of_move(
         in_flight={},
         unknown=frozenset(),
         moving=frozenset(moving.intersection(queue)),
+        is_urgent=is_from_disabled or is_shelved,
     )
 
 

@@ -70,11 +70,6 @@ class GroupRecords:
     is_partial: bool  # placed members may be missing
 
     @property
-    def building(self) -> list[str]:
-        """The uuids of the members in cells that build or unshelve, and have no host."""
-        return [vm.uuid for vm in self.others if not vm.host and vm.building]
-
-    @property
     def uuids(self) -> frozenset[str]:
         """The uuids of all members that are known."""
         return frozenset(vm.uuid for found in (self.vms, self.others) for vm in found)
@@ -200,7 +195,7 @@ def in_known_cells(
 def down_hosts(
     context: nova_context.RequestContext, hosts: Collection[str], *, with_disabled: bool
 ) -> databases.CellAnswers[str]:
-    """Return those of some service hosts that are down, or disabled too.
+    """Return those of some service hosts that are down or were removed, or disabled too.
 
     One query for the cells and one in each cell; none without hosts.
     """
@@ -210,11 +205,18 @@ def down_hosts(
         main_models.Service.host.in_(sorted(hosts)), _is_compute()
     )
 
-    def in_cell(cell: nova_context.RequestContext, _: list[str]) -> list[str]:
+    def in_cell(cell: nova_context.RequestContext, _: list[str]) -> list[tuple[str, bool]]:
         rows = (dict(zip(_SERVICE, row, strict=True)) for row in databases.cell_rows(cell, query))
-        return [row["host"] for row in rows if _is_down(row) or (with_disabled and row["disabled"])]
+        return [
+            (row["host"], _is_down(row) or (with_disabled and bool(row["disabled"])))
+            for row in rows
+        ]
 
-    return databases.read_cells(context, None, in_cell)
+    found = databases.read_cells(context, None, in_cell)
+    down = {host for host, is_down in found.rows if is_down}
+    if not found.down:
+        down |= set(hosts) - {host for host, _ in found.rows}
+    return databases.CellAnswers(sorted(down), found.down, found.down_uuids, found.unlisted)
 
 
 def _is_sibling(uuid: str) -> Any:
@@ -246,7 +248,8 @@ def _instances(cell: nova_context.RequestContext, condition: Any) -> list[CellMe
                 building=not has_host and awaits_host(vm_state, task_state),
                 is_host_down=has_host and _is_down(of_service),
                 is_host_disabled=has_host and bool(of_service["disabled"]),
-                is_moving=has_host and task_state in MIGRATING,
+                # An evacuated one has no task for a moment before its record has the new host.
+                is_moving=has_host and (task_state in MIGRATING or _is_down(of_service)),
                 is_shelved=not has_host and vm_state == vm_states.SHELVED_OFFLOADED,
                 is_gone=is_gone(vm_state, task_state),
                 created=(str(created), number),
