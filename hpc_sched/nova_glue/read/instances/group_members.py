@@ -168,16 +168,15 @@ def _members_in(
     places = looked_up.places
     if looked_up.problem:
         problems.append(looked_up.problem)
-        # One that builds in its cell has been claimed; with a build request alone it mostly is not.
+        # Those that build in their cell have been claimed.
         is_partial = is_partial or not places.keys() >= set(building)
     members.update(places.values())
     left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
     followers = _followers(moved, looked_up)
+    # Orphans may await a place for ever: they take none from those that are being scheduled.
+    queue = (*left, *followers, *last)
     found = GroupMembership(
-        members,
-        # Orphans may await a place for ever: they take none from those that are being scheduled.
-        (*left, *followers, *last),
-        *(request.count, records.is_move, tuple(problems), is_partial),
+        *(members, queue, request.count, records.is_move, tuple(problems), is_partial),
         orphans=len(last),
         cells=records.cells,
         in_flight=places,

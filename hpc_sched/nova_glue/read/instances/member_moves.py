@@ -52,12 +52,9 @@ def after_moves(
 
     :param destinations: nodenames of the hosts on which instances are being placed, by instance
     """
-    members, is_move = records.others, records.is_move
-    sources = {
-        member.uuid: member.nodename or ""
-        for member in members
-        if member.is_moving or member.uuid in destinations
-    }
+    members = records.others
+    moving = [one for one in members if one.is_moving or one.uuid in destinations]
+    sources = {member.uuid: member.nodename or "" for member in moving}
     looked_up = in_flight_instances.places_of(context, sorted(sources), states, sources)
     if looked_up.problem:
         records.problems.append(looked_up.problem)
@@ -74,7 +71,7 @@ def after_moves(
                 unclaimed.add(member.uuid)
         elif goals:
             placed.append(member._replace(host=goals[0][0], nodename=goals[0][1]))
-        elif not member.must_move(is_move=is_move):
+        elif not member.must_move(is_move=records.is_move):
             placed.append(member)
         elif member.uuid not in looked_up.missed:
             leaving.append(member)
