@@ -54,6 +54,11 @@ def test_the_invariants_hold_if_a_scheduler_is_killed():
 
 
 @pytest.mark.nightly("processes", "schedulers in processes of their own")
+def test_no_request_is_lost_and_nothing_left_if_a_scheduler_gets_sighup():
+    run("--scenario", "sighup")
+
+
+@pytest.mark.nightly("processes", "schedulers in processes of their own")
 def test_all_groups_are_placed_where_there_is_a_leaf_for_each():
     assert re.search(rf"^rounds with all placed +{ROUNDS}$", run("--scenario", "leaves"), re.M)
 
