@@ -157,19 +157,17 @@ def _members_in(
     claimed: Collection[str],
 ) -> GroupMembership:
     """Return the members of a group by their records and what Placement has of them."""
-    problems, is_partial, building = records.problems, records.is_partial, moved.building
-    members = members_on(states, records.unread - {request.instance_uuid})
-    members += moved.places
+    problems, building = records.problems, moved.building
+    members = members_on(states, records.unread - {request.instance_uuid}) + moved.places
     waiting, orphans = _without_cell(records, request.instance_uuid)
     asked = _asked(building, waiting, request, claimed, is_move=records.is_move)
     unplaced = [uuid for uuid in (*asked, *orphans) if uuid not in claimed]
     # What moves is not compared with others again after its claim.
     looked_up = look_up(context, unplaced, states, unplaced if records.is_move else building)
     places = looked_up.places
-    if looked_up.problem:
-        problems.append(looked_up.problem)
-        # Those that build in their cell have been claimed.
-        is_partial = is_partial or not places.keys() >= set(building)
+    problems += [looked_up.problem] if looked_up.problem else []
+    # Those that build in their cell have been claimed.
+    is_partial = records.is_partial or bool(looked_up.problem and set(building) - places.keys())
     members.update(places.values())
     left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
     followers = _followers(moved, looked_up)
