@@ -8,6 +8,7 @@
    n1     n2
 """
 
+import datetime
 import json
 import subprocess
 import sys
@@ -17,8 +18,11 @@ from pathlib import Path
 import pytest
 from oslo_utils import uuidutils
 
+from hpc_sched import clock
+from hpc_sched.nova_glue.claim.holds import store
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Consumer, Owner
+from hpc_sched.nova_glue.read.hold import Hold
 from tests.functional import build_requests, rows
 from tests.functional.claims import ClaimsOnly, claims_on
 from tests.functional.cloud_kinds import EMPTY
@@ -58,6 +62,14 @@ class Claims:
 
     def check(self, *options: str) -> tuple[int, dict[str, tuple[str, str, str]]]:
         """Run the command; return its exit code, and hosts, state and verdict by VM."""
+        code, found = self.rows(*options)
+        assert all(row["Kind"] == "claim" for row in found)
+        return code, {
+            row["Instance"]: (row["Hosts"], row["State"], row["Request"]) for row in found
+        }
+
+    def rows(self, *options: str) -> tuple[int, list[dict[str, str]]]:
+        """Run the command; return its exit code and rows."""
         command = (sys.executable, "-m", "hpc_sched.cli.main", "check", "claims", "-f", "json")
         done = subprocess.run(
             [*command, "--config-file", str(self._conf), *options],
@@ -66,11 +78,7 @@ class Claims:
             text=True,
         )
         assert not done.stderr
-        found = json.loads(done.stdout)
-        assert all(row["Kind"] == "claim" for row in found)
-        return done.returncode, {
-            row["Instance"]: (row["Hosts"], row["State"], row["Request"]) for row in found
-        }
+        return done.returncode, json.loads(done.stdout)
 
 
 @pytest.fixture
@@ -104,3 +112,29 @@ def test_claims_of_dead_requests_are_released_and_nothing_else(claims):
     }
     assert held(claims.cloud).keys() == {living, taken}
     assert claims.check("--release") == (0, {living: before[living]})
+
+
+def test_places_that_are_held_for_followers_are_listed_with_their_end(claims):
+    first, second = (uuidutils.generate_uuid() for _ in range(2))
+    until = int(clock.current.unix_time()) + 300
+    amounts = {"VCPU": 1}
+    places = [
+        Hold(first, "n1", amounts, until, is_moving=True),
+        Hold(second, "n2", amounts, until),
+    ]
+    holds = store.read()
+    while (written := store.write(holds, places)).answer is Answer.CONSUMER_CHANGED:
+        holds = store.read()
+    assert written.answer is Answer.DONE
+    try:
+        code, found = claims.rows()
+    finally:
+        store.release([first, second])
+    assert code == 0
+    assert {(row["Kind"], row["Instance"], row["Hosts"], row["State"]) for row in found} == {
+        ("hold", first, "n1", "is being placed"),
+        ("hold", second, "n2", "follows"),
+    }
+    assert {row["Request"] for row in found} == {
+        f"ends {datetime.datetime.fromtimestamp(until, datetime.UTC):%Y-%m-%d %H:%M:%S}"
+    }

@@ -1,6 +1,7 @@
 """hpc-sched check claims."""
 
 import argparse
+import datetime
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.topology import plurals
 
 COLUMNS = ("Kind", "Instance", "Hosts", "Created", "State", "Request")
-CLAIM = "claim"
+CLAIM, HOLD = "claim", "hold"
 
 
 class CheckClaims(HPCSchedLister):
@@ -23,6 +24,9 @@ class CheckClaims(HPCSchedLister):
     The request of a claim is dead if its instance is in cell0, or was deleted before it had a cell
     and no scheduler can have its request any more, or is not known to Nova. While an instance is
     being created nothing is proved, and its claim is never released.
+
+    A hold is a place that is kept for a VM of a group that follows another one. It ends by itself
+    (follower_hold_time).
     """
 
     EPILOG = """\
@@ -46,12 +50,13 @@ exit codes: 0 no claim of a dead request is left, 1 some are or the command fail
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return a row for each claim that Nova has not taken over."""
         claims = nova_conf.module_of_nova(parsed_args, "hpc_sched.nova_glue.claim.unused_claims")
-        found = claims.read()
+        found, holds = claims.read(), claims.holds()
         verdicts = [_verdict(one, is_released=parsed_args.release) for one in found]
         left = sum(verdict != RELEASED for verdict in verdicts if verdict != NOT_PROVED)
         self.exit_code = int(left > 0)
         self.below = [_summary(verdicts)]
-        return COLUMNS, [_row(one, verdict) for one, verdict in zip(found, verdicts, strict=True)]
+        rows = [_row(one, verdict) for one, verdict in zip(found, verdicts, strict=True)]
+        return COLUMNS, [*rows, *map(_hold_row, holds)]
 
 
 RELEASED, DEAD, NOT_PROVED = "dead, released", "dead", "not proved dead"
@@ -72,6 +77,12 @@ def _row(one: Any, verdict: str) -> Sequence[str]:
     created = "" if created_at is None else f"{created_at:%Y-%m-%d %H:%M:%S}"
     instance = one.instance
     return CLAIM, instance.uuid, " ".join(one.hosts), created, instance.state, verdict
+
+
+def _hold_row(one: Any) -> Sequence[str]:
+    until = datetime.datetime.fromtimestamp(one.until, datetime.UTC)
+    state = "is being placed" if one.is_moving else "follows"
+    return HOLD, one.instance, one.node, "", state, f"ends {until:%Y-%m-%d %H:%M:%S}"
 
 
 def _summary(verdicts: Sequence[str]) -> str:

@@ -13,8 +13,10 @@ from nova import context as nova_context
 from nova.scheduler.client import report
 
 from hpc_sched import exceptions, masking
+from hpc_sched.nova_glue.claim.holds import hold_provider, store
 from hpc_sched.nova_glue.io import allocations, databases
 from hpc_sched.nova_glue.io.allocations import Answer, UnusedClaim
+from hpc_sched.nova_glue.read.hold import Hold
 from hpc_sched.nova_glue.read.instances import instances_without_cell
 from hpc_sched.nova_glue.read.instances.instances_without_cell import InstanceWithoutCell
 
@@ -57,12 +59,21 @@ def read() -> list[ListedClaim]:
     return sorted(found, key=lambda one: (one.hosts, one.instance.uuid))
 
 
+def holds() -> list[Hold]:
+    """Return the places that are held for VMs that follow others, by instance. One call.
+
+    :raises exceptions.UnansweredError: if Placement does not answer
+    """
+    held = store.read().held
+    return [held[uuid] for uuid in sorted(held)]
+
+
 def _held() -> tuple[dict[str, str], list[str]]:
     """Return the name of each provider's root, and the consumers that hold any."""
     listed = _answered(partial(_get, "/resource_providers"))["resource_providers"]
     names = {one["uuid"]: one["name"] for one in listed}
     consumers: dict[str, None] = {}
-    for uuid in names:
+    for uuid in names.keys() - {hold_provider.UUID}:
         held = _answered(partial(_get, f"/resource_providers/{uuid}/allocations"))
         consumers |= dict.fromkeys(held["allocations"])
     roots = {one["uuid"]: names.get(one["root_provider_uuid"], one["name"]) for one in listed}
