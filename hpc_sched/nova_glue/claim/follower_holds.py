@@ -24,7 +24,7 @@ from hpc_sched.nova_glue.claim.holds import store
 from hpc_sched.nova_glue.claim.planned_hosts import hosts_of_places
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
-from hpc_sched.nova_glue.io import request_deadline
+from hpc_sched.nova_glue.io import placement, request_deadline
 from hpc_sched.nova_glue.io.allocations import Answer
 from hpc_sched.nova_glue.read.hold import NO_HOLDS, Hold, Holds
 
@@ -49,8 +49,8 @@ def read() -> Holds:
     try:
         return store.read()
     except exceptions.UnansweredError as error:
-        for problem in request_deadline.not_yet_logged([f"places held for others: {error}"]):
-            LOG.warning("Placed without looking at %s", problem)
+        for problem in request_deadline.not_yet_logged([f"{placement.PLACEMENT}: {error}"]):
+            LOG.warning("Places that are held for others are not known: %s", problem)
         return NO_HOLDS
 
 
