@@ -11,6 +11,8 @@ import pytest
 from hpc_sched import conf
 from hpc_sched.demo import nova_cloud  # first of all Nova: it chooses native threads
 from hpc_sched.nova_glue.claim import abandoned_claims
+from hpc_sched.nova_glue.claim.holds import store
+from hpc_sched.nova_glue.read.hold import NO_HOLDS
 from hpc_sched.nova_glue.record import landed_record
 from tests import tiers
 from tests.functional import engines, faults, population, population_rows, servers, states
@@ -59,6 +61,12 @@ def no_scan() -> Iterator[None]:
     """Look for claims of dead requests in no thread of this process: a test may have some."""
     with mock.patch.object(abandoned_claims.thread, "start"):
         yield
+
+
+@pytest.fixture
+def nothing_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no call to Placement read what is held: for tests that count the other calls."""
+    monkeypatch.setattr(store, "read", lambda: NO_HOLDS)
 
 
 @pytest.fixture(scope="session")

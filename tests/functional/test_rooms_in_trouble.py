@@ -37,7 +37,7 @@ GPUS = Host(children={f"pgpu{number}": {"VGPU": 2} for number in range(3)})
 TWO_GPUS = {"resources:VGPU": "2"}
 
 
-pytestmark = cloud_mark(EMPTY)
+pytestmark = [cloud_mark(EMPTY), pytest.mark.usefixtures("nothing_is_held")]
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ PINNED = {"hw:cpu_policy": "dedicated"}
 MIXED = Host(vcpus=32, memory_mb=131072, cells=[cell(0), cell(1, is_shared=True)])
 
 
-pytestmark = cloud_mark(EMPTY)
+pytestmark = [cloud_mark(EMPTY), pytest.mark.usefixtures("nothing_is_held")]
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from oslo_utils import uuidutils
 from placement import db_api as placement_db
 
 from hpc_sched.nova_glue.claim import group_turns
+from hpc_sched.nova_glue.claim.holds import hold_provider
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import group_members, host_instances
@@ -160,7 +161,8 @@ def _involved(life: Life, excused: set[str]) -> set[str]:
 def consumers() -> set[str]:
     """Return who holds anything in Placement."""
     with placement_db.get_placement_engine().connect() as connection:
-        return {consumer for consumer, *_ in connection.execute(ALLOCATIONS)}
+        rows = connection.execute(ALLOCATIONS)
+        return {consumer for consumer, host, *_ in rows if host != hold_provider.NAME}
 
 
 def placement(life: Life) -> list[str]:
@@ -168,7 +170,9 @@ def placement(life: Life) -> list[str]:
     held: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     with placement_db.get_placement_engine().connect() as connection:
         for consumer, host, name, used in connection.execute(ALLOCATIONS):
-            held[consumer, host][name] = used
+            # Places that are held for followers are no allocations of VMs.
+            if host != hold_provider.NAME:
+                held[consumer, host][name] = used
     wanted = {
         (consumer, host): {"VCPU": size.vcpus, "MEMORY_MB": size.memory_mb, "DISK_GB": 1}
         for vm in life.fleet.vms.values()
@@ -217,7 +221,9 @@ def beliefs(life: Life) -> list[str]:
         look_up = functools.partial(group_turns.turn_of(None).look_up, anew=True)
         group = group_members.read(request, states, look_up)
         truth = Counter(vm.host or vm.place for vm in vms if not vm.is_shelved)
-        believed = Counter({node: n for (_, node), n in group.members.items()})
+        # Those on hosts that are down hold nobody, and are known all the same.
+        known = (group.members + group.leaving).items()
+        believed = Counter({node: n for (_, node), n in known})
         if believed != truth or group.problems:
             wrong.append(f"group {uuid}: {dict(believed)} for {dict(truth)} {group.problems}")
     return wrong

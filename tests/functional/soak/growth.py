@@ -34,7 +34,7 @@ from hpc_sched.nova_glue import (
     served_requests,
     shadow_session,
 )
-from hpc_sched.nova_glue.claim import claim_followup
+from hpc_sched.nova_glue.claim import claim_followup, hold_followup
 from hpc_sched.nova_glue.claim.transaction import gang_claim
 from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology, request_deadline
 from hpc_sched.nova_glue.read import inputs, nova_claims
@@ -142,6 +142,7 @@ def look(requests: int, vms: int) -> Sample:
             landed_record.write_all()
         with mock.patch.object(claim_followup, "LATE", 0.0):
             claim_followup.look()
+        hold_followup.look()
         gc.collect()
     live: Counter[str] = Counter()
     # Not while a topology is being read: CPython takes it amiss (SystemError) when somebody else

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from hpc_sched.nova_glue.claim import hold_followup
+from hpc_sched.nova_glue.claim.holds import hold_ends
 from hpc_sched.nova_glue.io import loaded_topology
 from tests.functional.soak import checks, events, fabrics, growth
 from tests.functional.soak.life import Life
@@ -42,6 +44,9 @@ def run(
     with ThreadPoolExecutor(THREADS) as pool, growth.from_here():
         # The pool has all its threads from the first sample on.
         list(pool.map(time.sleep, [0.05] * THREADS))
+        # So have moves and holds, whenever the first one comes.
+        for thread in (hold_followup._thread, hold_ends._thread):
+            thread.start()
         loaded_topology.current()
         for count, together in enumerate(events.rounds(seed, number)):
             soak.wrong += _round(soak, pool, together, excused)
