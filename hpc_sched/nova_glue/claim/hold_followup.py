@@ -22,15 +22,15 @@ from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 LOG = logging.getLogger(__name__)
 
 INTERVAL = 0.2  # seconds between two looks
-# Seconds after Nova's last call for a request after which its hold is left to its end.
+# Seconds after which a hold is left to its end.
 IDLE = 120.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Followed:
-    claims: RequestClaims
-    spec: weakref.ref[objects.RequestSpec]
+    claims: weakref.ref[RequestClaims]  # lives as long as the RequestSpec
     instance: str
+    since: float  # monotonic time
 
 
 _followed: list[_Followed] = []
@@ -39,8 +39,9 @@ _lock = threading.Lock()  # of the list
 
 def follow(claims: RequestClaims, spec: objects.RequestSpec) -> None:
     """Remove the hold of the instance of a request once Nova has claimed its place, or gives up."""
+    one = _Followed(weakref.ref(claims), spec.instance_uuid, clock.current.monotonic())
     with _lock:
-        _followed.append(_Followed(claims, weakref.ref(spec), spec.instance_uuid))
+        _followed.append(one)
     _thread.start()
     _thread.wake()
 
@@ -53,17 +54,20 @@ def look() -> None:
         return
     written = store.release(one.instance for one in found)
     for one in found:
-        is_left = clock.current.monotonic() - one.claims.group.event.at >= IDLE
-        if written.answer is Answer.DONE or is_left:
+        if written.answer is Answer.DONE or _is_old(one):
             with _lock, suppress(ValueError):
                 _followed.remove(one)
 
 
 def _is_over(one: _Followed) -> bool:
-    claims = one.claims
-    hosts = claims.group.nova.hosts
-    is_idle = clock.current.monotonic() - claims.group.event.at >= IDLE
-    return bool(hosts.placed().any()) or claims.is_over or one.spec() is None or is_idle
+    claims = one.claims()
+    if claims is None or claims.is_over or _is_old(one):
+        return True
+    return bool(claims.group.nova.hosts.placed().any())
+
+
+def _is_old(one: _Followed) -> bool:
+    return clock.current.monotonic() - one.since >= IDLE
 
 
 def _interval() -> float:

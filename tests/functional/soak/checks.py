@@ -220,7 +220,7 @@ def beliefs(life: Life) -> list[str]:
             continue  # of class none: nothing is read
         look_up = functools.partial(group_turns.turn_of(None).look_up, anew=True)
         group = group_members.read(request, states, look_up)
-        truth = Counter(vm.host or vm.place for vm in vms if not vm.is_shelved)
+        truth = Counter(vm.goal for vm in vms if not vm.is_shelved)
         # Those on hosts that are down hold nobody, and are known all the same.
         known = (group.members + group.leaving).items()
         believed = Counter({node: n for (_, node), n in known})

@@ -142,7 +142,8 @@ def look(requests: int, vms: int) -> Sample:
             landed_record.write_all()
         with mock.patch.object(claim_followup, "LATE", 0.0):
             claim_followup.look()
-        hold_followup.look()
+        with mock.patch.object(hold_followup, "IDLE", 0.0):
+            hold_followup.look()
         gc.collect()
     live: Counter[str] = Counter()
     # Not while a topology is being read: CPython takes it amiss (SystemError) when somebody else

@@ -1,5 +1,6 @@
 """The records of a group's members in Nova's databases."""
 
+import datetime
 import functools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from nova import servicegroup
 from nova.compute import vm_states
 from nova.db.api import models as api_models
 from nova.db.main import models as main_models
+from oslo_utils import timeutils
 
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.read import request_spec
@@ -20,6 +22,9 @@ from hpc_sched.nova_glue.read.instances.placed_instance import (
     exists,
     is_gone,
 )
+
+# In which an evacuation ends, and clocks agree.
+RECENT = datetime.timedelta(seconds=30)
 
 
 class ApiMember(NamedTuple):
@@ -231,7 +236,8 @@ def _instances(cell: nova_context.RequestContext, condition: Any) -> list[CellMe
     vm, service = main_models.Instance, main_models.Service
     query = (
         sa.select(
-            *(vm.uuid, vm.host, vm.node, vm.vm_state, vm.task_state, vm.created_at, vm.id),
+            *(vm.uuid, vm.host, vm.node, vm.vm_state, vm.task_state),
+            *(vm.created_at, vm.id, vm.updated_at),
             *_service_columns(),
         )
         .outerjoin(service, sa.and_(service.host == vm.host, _is_compute()))
@@ -239,23 +245,33 @@ def _instances(cell: nova_context.RequestContext, condition: Any) -> list[CellMe
     )
     found = []
     for uuid, host, node, vm_state, task_state, *columns in databases.cell_rows(cell, query):
-        created, number, *columns = columns
+        created, number, updated, *columns = columns
         of_service = dict(zip(_SERVICE, columns, strict=True))
         has_host = bool(host)
+        is_down = has_host and _is_down(of_service)
+        is_moving = task_state in MIGRATING or (is_down and _is_recent(updated))
         found.append(
             CellMember(
                 *(uuid, host, node),
                 building=not has_host and awaits_host(vm_state, task_state),
-                is_host_down=has_host and _is_down(of_service),
+                is_host_down=is_down,
                 is_host_disabled=has_host and bool(of_service["disabled"]),
-                # An evacuated one has no task for a moment before its record has the new host.
-                is_moving=has_host and (task_state in MIGRATING or _is_down(of_service)),
+                is_moving=has_host and is_moving,
                 is_shelved=not has_host and vm_state == vm_states.SHELVED_OFFLOADED,
                 is_gone=is_gone(vm_state, task_state),
                 created=(str(created), number),
             )
         )
     return found
+
+
+def _is_recent(updated: datetime.datetime | None) -> bool:
+    """True if an instance on a host that is down may just have left it.
+
+    At the end of an evacuation nova-compute saves that there is no task any more, and the new host
+    only after that.
+    """
+    return updated is not None and timeutils.utcnow() - updated < RECENT
 
 
 # What Nova's servicegroup drivers read of a service.
