@@ -11,6 +11,7 @@ from typing import Any
 
 from nova import context as nova_context
 from nova import objects
+from nova.compute import task_states, vm_states
 
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.nova_glue.claim import group_turns
@@ -206,11 +207,19 @@ def _true_members(group: str) -> Callable[[Cloud], Any]:
     def truth(on: Cloud) -> Any:
         vms = on.population.by_group[group]
         orphans = [vm for vm in vms if vm.cell is None and not _waits(on, vm)]
-        queue = {vm.uuid for vm in vms if vm.cell is None}
+        queue = {vm.uuid for vm in vms if vm.cell is None or _follows(vm)}
         cells = frozenset(on.cell_ids(vms))
         return on.population.members(group), queue, len(orphans), cells, False
 
     return truth
+
+
+def _follows(vm: VM) -> bool:
+    """True if a VM without a host is shelved, or building: it will need a place."""
+    if vm.host is not None or vm.deleted:
+        return False
+    is_shelved = vm.vm_state == vm_states.SHELVED_OFFLOADED
+    return is_shelved or vm.task_state == task_states.SPAWNING
 
 
 def _waits(on: Cloud, vm: VM) -> bool:
