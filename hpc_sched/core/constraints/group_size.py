@@ -19,7 +19,7 @@ class GroupSize(NumberConstraint):
         "How many VMs the group will have in the end, for users who create them one by "
         "one: the first is placed where there is room for all. It refuses a request only "
         "where ``hpc:require`` or ``hpc:max_leaves`` cannot be kept for that number, or if "
-        "``hpc:min_leaves`` is above it. On moves it affects the choice as long as VMs are missing, "
-        "and refuses none. Default: the VMs that have been requested so far.",
+        "``hpc:min_leaves`` is above it. On moves it affects the choice as long as VMs are "
+        "missing, and refuses none. Default: the VMs that have been requested so far.",
         most=MOST,
     )
