@@ -1,7 +1,7 @@
 """The GroupRequest of a group on a snapshot, as the scheduler would build it."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,10 +15,12 @@ from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import GROUP_FILTER, HOMOGENEITY_FILTER
 from hpc_sched.snapshot import colocated_vms, hypervisor_processors, nova_options
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.groups import member_states
 from hpc_sched.snapshot.room import flavor_request, pci_aliases, snapshot_rooms
 from hpc_sched.snapshot.snapshot_model import Flavor, Server
 from hpc_sched.topology.model import Topology
+
+# Statuses of VMs that are deleted to their users: they are members of no group.
+GONE = ("DELETED", "SOFT_DELETED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +232,12 @@ def _group_request(
     snapshot = cloud.snapshot
     enabled = nova_options.enabled(snapshot)
     places = [node.place for node in snapshot.hypervisors]
-    states = member_states.of(snapshot, request.members)
+    # Followers of the group do not count: the answer is on the VMs that are queried.
+    living = [vm for vm in request.members if vm.status not in GONE]
     by_type = hpc_specs.homogeneous != "false" and enabled.has_filter(HOMOGENEITY_FILTER)
     there = [
         (vm.created, vm.uuid, vm.host or "", cloud.host_of[vm.uuid])
-        for vm in states.placed
+        for vm in living
         if vm.uuid in cloud.host_of
     ]
     made = GroupRequest.of(
@@ -246,11 +249,9 @@ def _group_request(
         places=places,
         names=[cloud.name_at[place] for place in places],
         room=room,
-        members=_counted(cloud, states.placed),
-        leaving=_counted(cloud, states.leaving),
+        members=Counter((service, host) for *_, service, host in there),
         left=request.count,
-        awaiting=request.count + states.followers,
-        followers=states.followers,
+        awaiting=request.count,
         packing=colocated_vms.mdobp_input(
             cloud,
             _application(cloud, request),
@@ -268,12 +269,3 @@ def _group_request(
     youngest = max(there)[-1] if there else None
     gathering = Gathering.of(made.problem(), youngest, is_move=bool(request.moves))
     return replace(made, gathering=gathering)
-
-
-def _counted(cloud: Cloud, servers: Iterable[Server]) -> Counter[tuple[str, str]]:
-    """Return VMs by service host and host of the topology."""
-    return Counter(
-        (server.host or "", cloud.host_of[server.uuid])
-        for server in servers
-        if server.uuid in cloud.host_of
-    )

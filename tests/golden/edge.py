@@ -22,9 +22,11 @@ import hpc_sched
 from hpc_sched import conf
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.filters import all_filters
-from hpc_sched.nova_glue.claim import claim_followup
+from hpc_sched.nova_glue.claim import abandoned_claims, claim_followup, hold_followup
+from hpc_sched.nova_glue.claim.holds import store
 from hpc_sched.nova_glue.io import allocations, loaded_topology, placement
 from hpc_sched.nova_glue.io.allocations import Answer, Written
+from hpc_sched.nova_glue.read.hold import NO_HOLDS
 from hpc_sched.nova_glue.read.instances import colocated_instances, group_members, request_instances
 from hpc_sched.nova_glue.read.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
@@ -111,6 +113,10 @@ def databases_of(scene: Scene) -> Iterator[None]:
         # Threads would log seconds later, among the lines of another case.
         mock.patch.object(landed_record, "follow"),
         mock.patch.object(claim_followup, "follow"),
+        mock.patch.object(abandoned_claims.thread, "start"),
+        mock.patch.object(store, "read", return_value=NO_HOLDS),
+        mock.patch.object(store, "write", return_value=Written(Answer.DONE)),
+        mock.patch.object(hold_followup, "follow"),
     ):
         yield
 
