@@ -172,9 +172,9 @@ class GroupRequest(PlacementInput):
         """
         if self.server_group_policy != "soft-anti-affinity":
             return self
-        sizes = self._sizes_with_followers(self.problem())
-        sizes = [size for size in sizes if size <= self.active]
-        bound = server_group_policy.fewest_per_host(self.problem(), sizes)
+        problem = self.problem()
+        sizes = [size for size in self._sizes_with_followers(problem) if size <= self.active]
+        bound = server_group_policy.fewest_per_host(problem, sizes)
         return replace(self, most_per_host=bound)
 
     def as_planned(self, plan: Plan) -> Self:
