@@ -33,7 +33,8 @@ def _lost_on(
     state: host_manager.HostState, demand: Mapping[str, int], held: Mapping[str, int]
 ) -> int:
     is_node = not state.vcpus_total  # bare metal, whose HostState has no amounts
-    amounts = {} if is_node else _free(state)
+    excess = compared_hosts.excess_of(state)
+    amounts = {} if is_node else host_state_room.free(state, excess)
     others = max(
         (
             -(-held.get(name, 0) // amount)
@@ -45,12 +46,5 @@ def _lost_on(
     if is_node:
         return others
     left = {name: amount - held.get(name, 0) for name, amount in amounts.items()}
-    bound = host_state_room.capacity(state, demand, compared_hosts.excess_of(state))
+    bound = host_state_room.capacity(state, demand, excess)
     return max(bound - host_capacity(left, demand), others, 0)
-
-
-def _free(state: host_manager.HostState) -> dict[str, float]:
-    amounts = host_state_room.free(state)
-    for name, amount in compared_hosts.excess_of(state).items():
-        amounts[name] += amount
-    return amounts

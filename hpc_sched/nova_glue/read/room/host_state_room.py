@@ -33,10 +33,7 @@ def capacity(
     if not state.vcpus_total:
         return 1
     try:
-        amounts = free(state)
-        for name, amount in (excess or {}).items():
-            amounts[name] += amount
-        fits = host_capacity(amounts, demand)
+        fits = host_capacity(free(state, excess), demand)
     except (OverflowError, TypeError, ValueError):
         fits = 0  # missing or invalid numbers of one host must not stop the others
     return max(fits, 1) if state.allocation_candidates else fits
@@ -95,12 +92,16 @@ def totals(state: Any) -> dict[str, float]:
     }
 
 
-def free(state: host_manager.HostState) -> dict[str, float]:
+def free(
+    state: host_manager.HostState, excess: Mapping[str, float] | None = None
+) -> dict[str, float]:
     """Return the free resources of a host by resource class, in the units of Placement.
 
     total * ratio - used. free_ram_mb counts memory reserved for the host as used. For disk,
     disk_mb_used is read: free_disk_mb is capped by disk_available_least, which is 0 or negative
     on some hosts.
+
+    :param excess: what Placement has free beyond the HostState, by resource class
     """
     ram_used = state.total_usable_ram_mb - state.free_ram_mb
     disk_mb = state.total_usable_disk_gb * MB_PER_GB * (state.disk_allocation_ratio or 1.0)
@@ -115,4 +116,6 @@ def free(state: host_manager.HostState) -> dict[str, float]:
         cells = [cell for cell in state.numa_topology.cells if "pcpuset" in cell]
         if cells:
             amounts[orc.PCPU] = float(sum(len(cell.free_pcpus) for cell in cells))
+    for name, amount in (excess or {}).items():
+        amounts[name] += amount
     return amounts
