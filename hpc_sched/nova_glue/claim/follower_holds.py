@@ -61,7 +61,8 @@ def hold(claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Reject
     of the plan are read in Placement after the holds; and if others have written holds since,
     these are read again: no two plans use one place.
 
-    Two calls to Placement for each host of the plan, and one; none without others in the group.
+    Two calls to Placement for each host of the plan, and one; none without constraints on the place
+    if no other VM of the group moves.
     """
     group = claims.group
     for _ in range(MAX_PLANS):

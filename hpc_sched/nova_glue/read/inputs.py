@@ -245,8 +245,8 @@ def read_again(
     found = group_members.read(inputs.request, inputs.states, look_up, claimed, holds.destinations)
     if found.is_partial:
         return None if needs_members else inputs
-    if holds is not inputs.holds:
-        inputs.rooms.keep_free(_held_for_others(inputs.request, found, inputs.states, holds))
+    # Members that are claimed by now are in the rooms: their holds do not count any more.
+    inputs.rooms.keep_free(_held_for_others(inputs.request, found, inputs.states, holds))
     return replace(inputs, holds=holds).with_members(found)
 
 
