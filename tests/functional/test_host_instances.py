@@ -121,6 +121,18 @@ def test_hosts_whose_service_is_down_or_disabled_are_found_with_two_queries(clou
     assert not sent
 
 
+def test_a_host_is_down_by_the_option_as_it_is_now(cloud, providers):
+    """Nova's servicegroup API keeps the option as it was when the API was made."""
+    context, seconds = nova_context.get_admin_context(), CONF.service_down_time
+    with nova_context.target_cell(context, cloud.cell_mappings["cell1"]) as in_cell:
+        service = objects.Service.get_by_compute_host(in_cell, "n1")
+        service.last_seen_up = timeutils.utcnow() - datetime.timedelta(seconds=seconds // 2)
+        service.save()
+    assert member_records.down_hosts(context, ["n1"], with_disabled=False).rows == []
+    cloud.flags(service_down_time=seconds // 4)
+    assert member_records.down_hosts(context, ["n1"], with_disabled=False).rows == ["n1"]
+
+
 def test_vms_that_say_nothing_have_the_default_class_where_they_belong_with_others(cloud):
     rows.add_vms(cloud, ["n1"])
     rows.add_vms(cloud, ["n2"], group=uuids.group)

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from nova import context as nova_context
 from nova import servicegroup
 from nova.compute import vm_states
+from nova.conf import CONF
 from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 from oslo_utils import timeutils
@@ -290,9 +291,11 @@ def _is_compute() -> Any:
 
 def _is_down(service: Mapping[str, Any]) -> bool:
     """True if a compute service is down; without a record it was removed."""
-    return service["host"] is None or not _servicegroup().service_is_up(service)
+    groups = _servicegroup(CONF.service_down_time)
+    return service["host"] is None or not groups.service_is_up(service)
 
 
-@functools.cache
-def _servicegroup() -> servicegroup.API:
+@functools.lru_cache(maxsize=1)
+def _servicegroup(_down_time: int) -> servicegroup.API:
+    """Return Nova's servicegroup API, which keeps the option `service_down_time` as it is now."""
     return servicegroup.API()
