@@ -40,6 +40,7 @@ def start(plugin: str) -> None:
     :param plugin: class of the filter or weigher
     """
     loaded_topology.start()
+    abandoned_claims.worker.prepare()
     optional_modules.load()
     if optional_modules.is_on("metrics_address"):
         from hpc_sched.nova_glue.exporter import worker

@@ -26,9 +26,8 @@ from tests.contention.verification import Broken, Findings
 # Seconds for schedulers to release what they claimed in vain, at most: a request that Nova itself
 # refuses is noticed by a garbage collection.
 SETTLED_IN = claim_followup.ALL_AFTER + claim_followup.ALL_EVERY + 1.0
-# And those of one that was killed, from the moment at which its conductor knows: the others look
-# for these every so often, and release them all at the second look, if they are very many.
-RELEASED_IN = 2 * abandoned_claims.INTERVAL + 5.0
+# And those of one that was killed, once the looks are over that can see them: see released_in.
+RELEASED_IN = 5.0
 LOOK_EVERY = 0.1
 # Seconds that a gang claim is waited for, to kill its scheduler; and between two looks.
 CLAIMED_IN, CLAIMED_EVERY = 30.0, 0.005
@@ -160,7 +159,7 @@ def _settle(cloud: Cloud, log: timeline.CallLog, burst: Burst, found: Round) -> 
     dead = {vm for outcome in found.outcomes if outcome.is_dead for vm in outcome.request.vms}
     ends = (burst.kill_after, burst.kill_at, burst.reload_after)
     is_ended = any(one is not None for one in ends)
-    until = began + (RELEASED_IN if is_ended else SETTLED_IN)
+    until = began + (released_in(found.outcomes) if is_ended else SETTLED_IN)
     while True:
         found.findings = Findings()
         held, by_nova = cloud.allocations(), log.claimed_by_nova()
@@ -173,6 +172,16 @@ def _settle(cloud: Cloud, log: timeline.CallLog, burst: Burst, found: Round) -> 
         if not found.findings.broken or time.monotonic() > until:
             return by_nova
         time.sleep(LOOK_EVERY)
+
+
+def released_in(outcomes: Sequence[Outcome]) -> float:
+    """Return the seconds in which claims of a dead scheduler are released, as the docs state.
+
+    One look reads some instances in cell0, the newest first, whether they hold a claim or not.
+    """
+    buried = sum(len(outcome.request.vms) for outcome in outcomes if not outcome.hosts)
+    looks = 1 + buried // abandoned_claims.MAX_READS
+    return looks * abandoned_claims.INTERVAL + RELEASED_IN
 
 
 def plans(

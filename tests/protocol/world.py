@@ -46,6 +46,8 @@ database lost|ok          whether the API database answers
 conflicts retried         Placement writes again what others have got in the way of
 end                       all goes on to its end; then everything must be in order
 """
+# Seconds after which each instance is looked at again for a claim of a dead request.
+_ALL_DUE = 3600.0
 # Seconds between two looks at the end.
 _LOOK_EVERY = 30.0
 
@@ -295,7 +297,7 @@ class World:
             for scheduler in self._following():
                 self._look_quietly(scheduler, claim_followup.look)
             self.nova.stage.now += _LOOK_EVERY
-        self.nova.stage.now += abandoned_claims.LONGEST_PAUSE
+        self.nova.stage.now += _ALL_DUE
         self._look_quietly("s1", abandoned_claims.look)
         self._check_end()
 

@@ -1,7 +1,7 @@
 """Claims of schedulers that were killed: they are released once their requests are proved dead.
 
 A scheduler that is killed releases nothing, and only Placement knows what it has claimed. A thread
-of each worker looks for instances whose requests are dead
+of one worker of each nova-scheduler looks for instances whose requests are dead
 (:mod:`~hpc_sched.nova_glue.read.instances.instances_without_cell`), and releases what they hold if
 only hpc_sched has written it (:func:`allocations.read_unused_claim`).
 
@@ -19,7 +19,7 @@ from hpc_sched import clock, masking
 from hpc_sched.nova_glue.claim import claim_conditions
 from hpc_sched.nova_glue.io import allocations, databases
 from hpc_sched.nova_glue.io.allocations import Answer
-from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
+from hpc_sched.nova_glue.io.periodic_thread import OneWorker, PeriodicThread
 from hpc_sched.nova_glue.read.instances import instances_without_cell
 from hpc_sched.nova_glue.read.instances.instances_without_cell import InstanceWithoutCell
 
@@ -28,8 +28,8 @@ LOG = logging.getLogger(__name__)
 INTERVAL = 15.0  # seconds between two looks
 # Instances whose allocations are read in one look; newest first, the others in the next looks.
 MAX_READS = 128
-# Seconds until an instance is looked at again, doubled from the first time to the last.
-FIRST_PAUSE, LONGEST_PAUSE = INTERVAL, 16 * INTERVAL
+# Seconds until an instance is looked at again, and how they grow from one time to the next.
+FIRST_PAUSE, PAUSE_FACTOR = INTERVAL, 4.0
 # The same release again after others changed a host at the same moment; seconds, doubled each time.
 CONFLICT_RETRIES, FIRST_SLEEP = 5, 0.02
 
@@ -50,6 +50,9 @@ class _Memory:
 
 _memory = _Memory({})
 
+#: Prepared before workers are forked: all of them would read the same.
+worker = OneWorker()
+
 
 def look() -> None:
     """Release the claims of requests that are proved dead.
@@ -57,6 +60,8 @@ def look() -> None:
     One query in the API database, and one call for each instance that is due, at most
     :data:`MAX_READS`. What cannot be read is tried again in the next look.
     """
+    if not worker.is_this():
+        return
     if claim_conditions.obstacle() is not None:
         return
     try:
@@ -72,7 +77,7 @@ def look() -> None:
         if not release(one):
             return
         before = _memory.examined.get(one.uuid)
-        pause = FIRST_PAUSE if before is None else min(2 * before.pause, LONGEST_PAUSE)
+        pause = FIRST_PAUSE if before is None else PAUSE_FACTOR * before.pause
         again_at = math.inf if one.is_over else now + pause
         _memory.examined[one.uuid] = _Examined(again_at, pause)
     _memory.after = max(_memory.after, _settled(found))

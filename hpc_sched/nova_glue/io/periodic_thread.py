@@ -1,8 +1,11 @@
-"""A thread of a worker that calls a function periodically."""
+"""A thread of a worker that calls a function periodically, and the one worker that acts for all."""
 
+import fcntl
 import os
+import tempfile
 import threading
 from collections.abc import Callable
+from typing import IO
 
 from oslo_log import log as logging
 
@@ -73,3 +76,32 @@ class PeriodicThread:
                 except Exception:
                     LOG.exception("The thread %r failed; it goes on", self._name)
             is_due = not clock.current.wait_for_event(woken, interval or None)
+
+
+class OneWorker:
+    """Elects one of the workers; another one takes over when it has ended.
+
+    The workers inherit a file without a name, which one of them locks. The lock is a process's, not
+    a descriptor's: it ends with the process, and a child does not inherit it.
+    """
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+
+    def prepare(self) -> None:
+        """Make the file, before workers are forked; without one each worker is elected."""
+        if self._file is None:
+            try:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
+            except OSError as error:
+                LOG.debug("No file for the election of a worker: %s", error)
+
+    def is_this(self) -> bool:
+        """True if this process is the one that is elected."""
+        if self._file is None:
+            return True
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
