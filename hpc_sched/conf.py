@@ -346,8 +346,9 @@ OPTS = [
         help="Seconds for which places are held for VMs that follow one of their group: when its "
         "hosts have died, or the group was shelved, they move one by one, by requests of their "
         "own. The first one goes where the rest can follow, and other groups leave their places. "
-        "The time begins again with each of them that moves. Choose it longer than it takes until "
-        "the next one is evacuated or unshelved; starting value: 300. 0: nothing is held.\n\n"
+        "With each of them that moves, at least three quarters of the time are left. Choose it "
+        "much longer than it takes until the next one is evacuated or unshelved; starting value: "
+        "300. 0: nothing is held.\n\n"
         "The places are held in Placement, on a resource provider of hpc_sched, and for all "
         "schedulers with this option above 0. They do not bind Nova, nor VMs without a group. "
         "``hpc-sched check claims`` lists them.",

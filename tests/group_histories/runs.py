@@ -67,6 +67,13 @@ class Runs:
         """Return how a history of some commands fails, or None."""
         return self._run(self._begun(), commands)
 
+    def lines_of(self, commands: Iterable[str]) -> Sequence[str]:
+        """Return what has happened in a history that must not fail."""
+        history = self._begun()
+        failure = self._run(history, commands)
+        assert failure is None, str(failure)
+        return history.lines
+
     def _begun(self) -> History:
         model = self.begin()
         return History(GroupCloud(model.rows, model.schedulers), self.topologies)

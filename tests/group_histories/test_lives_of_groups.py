@@ -68,9 +68,36 @@ HISTORIES = {
 }
 
 
+def commands_in(text: str) -> list[str]:
+    """Return the commands of a history."""
+    return [line.strip() for line in text.split("\n") if line.strip()]
+
+
 @pytest.mark.parametrize("history", HISTORIES)
 def test_it_is_as_it_must_be(histories, history):
-    failure = histories.replayed(
-        [line.strip() for line in HISTORIES[history].split("\n") if line.strip()]
-    )
+    failure = histories.replayed(commands_in(HISTORIES[history]))
     assert failure is None, str(failure)
+
+
+def test_a_hold_that_lasts_is_not_written_again(histories):
+    history = """
+        fabric one a=2,2 c=2,2
+        group w soft-affinity require=leaf
+        placed w1=a1,w2=a1,w3=a2,w4=a2
+        down a1 forced
+        down a2 forced
+        evacuate w1
+        time 60
+        evacuate w2
+        time 60
+        evacuate w3
+    """
+    lines = histories.lines_of(commands_in(history))
+    sent = [line.partition(": POST ")[2].removesuffix(" 204").split(", ") for line in lines]
+    written = [sorted(one for one in some if one.startswith("hold of")) for some in sent]
+    assert [some for some in written if some] == [
+        ["hold of w1: c1 (moving)", "hold of w2: c1", "hold of w3: c2", "hold of w4: c2"],
+        ["hold of w2: c1 (moving)"],
+        # Less than three quarters of the time of w4's are left.
+        ["hold of w3: c2 (moving)", "hold of w4: c2"],
+    ]

@@ -44,6 +44,12 @@ def test_a_nodename_takes_few_amounts(node, digits):
     assert len(amounts_of(Hold(INSTANCE, node, {}, 1))) == 1 + 5 + digits
 
 
+def test_all_instances_take_the_same_classes():
+    """A class that is new takes calls to Placement: its inventory is added."""
+    small = amounts_of(Hold("00000000-0000-4000-8000-000000000001", "n1", {}, 1))
+    assert small.keys() == amounts_of(Hold("f" * 32, "n1", {}, 1)).keys()
+
+
 @given(first=st.text(min_size=1, max_size=9), second=st.text(min_size=1, max_size=9))
 def test_two_nodenames_are_never_the_same_number(first, second):
     written = [amounts_of(Hold(INSTANCE, name, {}, 1)) for name in (first, second)]

@@ -9,7 +9,8 @@ Other schedulers leave these places alone, see :mod:`hpc_sched.nova_glue.claim.h
 without a group do not. Nothing is held in shadow mode, or with ``follower_hold_time`` 0.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from nova import objects
 from nova.conf import CONF
@@ -32,6 +33,9 @@ LOG = logging.getLogger(__name__)
 
 # Plans until one can be held: each time others have written holds meanwhile.
 MAX_PLANS = 32
+
+# Fraction of its time after which a hold is written again.
+_MAX_USED = 0.25
 
 
 def is_on() -> bool:
@@ -61,8 +65,8 @@ def hold(claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Reject
     of the plan are read in Placement after the holds; and if others have written holds since,
     these are read again: no two plans use one place.
 
-    Two calls to Placement for each host of the plan, and one; none without constraints on the place
-    if no other VM of the group moves.
+    Two calls to Placement for each host that is held anew, and one; none without constraints on the
+    place if no other VM of the group moves.
     """
     group = claims.group
     for _ in range(MAX_PLANS):
@@ -75,7 +79,10 @@ def hold(claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Reject
                 hold_followup.follow(claims, spec)
             return answer
         holds = _holds(group, _places(group, answer))
-        written = store.write(group.inputs.holds, holds, _held_before(group))
+        kept = _kept(group, holds)
+        changed = [one for one in holds if one.instance not in kept]
+        gone = [uuid for uuid in _held_before(group) if uuid not in kept]
+        written = store.write(group.inputs.holds, changed, gone)
         if written.answer is Answer.DONE:
             hold_followup.follow(claims, spec)
             return answer
@@ -102,7 +109,8 @@ def _settled(group: GroupPlacement, answer: Plan | Rejection) -> Rounds:
             fresh.clear()
             continue
         places = _places(group, answer) if _is_needed(group, answer) else {}
-        stale = sorted(set(places.values()) - fresh)
+        kept = _kept(group, _holds(group, places))
+        stale = sorted({i for uuid, i in places.items() if uuid not in kept} - fresh)
         if not stale:
             return answer
         if group.inputs.membership.unclaimed:
@@ -156,6 +164,23 @@ def _holds(group: GroupPlacement, places: Mapping[str, int]) -> list[Hold]:
         )
         for uuid, i in places.items()
     ]
+
+
+def _kept(group: GroupPlacement, holds: Sequence[Hold]) -> set[str]:
+    """Return the instances whose holds are there already, and end late enough.
+
+    They are not written again, which takes time. Nor are their hosts read: they had the room when
+    they were held, and all schedulers have left it free since.
+    """
+    until = int(clock.current.unix_time()) + CONF.hpc_sched.follower_hold_time * (1 - _MAX_USED)
+    held = group.inputs.holds.held
+    return {
+        one.instance
+        for one in holds
+        if (found := held.get(one.instance)) is not None
+        and found.until >= until
+        and replace(found, until=one.until) == one
+    }
 
 
 def _held_before(group: GroupPlacement) -> list[str]:

@@ -29,6 +29,7 @@ _NODE = f"{PREFIX}NODE_"
 _SHORTENED = f"{PREFIX}SHA256_"
 _LONGEST = 255  # letters in the name of a class
 _INSTANCE = f"{PREFIX}INSTANCE_"
+_OF_UUID = 5  # digits of all uuids: one that is larger than those before needs no class more
 _DIGIT = re.compile(rf"({_NODE}|{_INSTANCE})(\d+)\Z")
 
 # Of most names; each letter takes the room of 5.3 bits, else 8.
@@ -39,9 +40,10 @@ _BASE = len(_LETTERS) + 1  # no letter is the digit 0: it would vanish at the en
 def amounts_of(hold: Hold) -> dict[str, int]:
     """Return the amounts of a hold by resource class of hpc_sched."""
     found = {class_of(name): amount for name, amount in hold.amounts.items() if amount > 0}
-    numbers = {_NODE: _number(hold.node), _INSTANCE: uuid.UUID(hold.instance).int}
-    for prefix, number in numbers.items():
-        found |= {f"{prefix}{i}": digit + 1 for i, digit in enumerate(_digits(number))}
+    instance = uuid.UUID(hold.instance).int
+    digits = {_NODE: _digits(_number(hold.node)), _INSTANCE: _digits(instance, _OF_UUID)}
+    for prefix, some in digits.items():
+        found |= {f"{prefix}{i}": digit + 1 for i, digit in enumerate(some)}
     found[UNTIL] = hold.until
     if hold.is_moving:
         found[MOVING] = 1
@@ -81,10 +83,10 @@ def hold_of(amounts: Mapping[str, int], shortened: Mapping[str, str] | None = No
     return Hold(uuid_, node, held, amounts[UNTIL], is_moving=MOVING in amounts)
 
 
-def _digits(number: int) -> list[int]:
-    """Return the digits of a number, the lowest one first."""
-    found = []
-    while number:
+def _digits(number: int, least: int = 0) -> list[int]:
+    """Return the digits of a number, the lowest one first, and at least as many."""
+    found = list[int]()
+    while number or len(found) < least:
         number, digit = divmod(number, LARGEST)
         found.append(digit)
     return found
