@@ -121,6 +121,31 @@ def test_a_placement_without_types_of_consumers_claims_nothing_and_is_named(monk
     assert allocations.read("a").generation == 1
 
 
+class RacedPlacement:
+    """Placement that finds a consumer's record, which another transaction then removes."""
+
+    additional_headers: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, detail: str) -> None:
+        self.detail = detail
+
+    def post(self, *_: object, **__: object) -> object:
+        return error(404, self.detail)
+
+
+@pytest.mark.parametrize(
+    ("detail", "expected"),
+    [
+        ("The resource could not be found. No such consumer(s): a.", Answer.CONFLICT),
+        ("The resource could not be found.", Answer.FAILED),
+    ],
+)
+def test_a_record_that_is_removed_meanwhile_is_a_conflict(monkeypatch, detail, expected):
+    client = report.SchedulerReportClient(adapter=RacedPlacement(detail))
+    monkeypatch.setattr(report, "PLACEMENTCLIENT", client)
+    assert allocations.write(OWNER, claim("a")).answer is expected
+
+
 def test_only_a_claim_that_nova_has_not_written_is_an_unused_one():
     placement = PlacementModel({"p": Provider("p", {"VCPU": 3})})
     with connected(placement):

@@ -32,6 +32,8 @@ _TYPED_VERSION = "1.38"
 _TYPE = "HPC_SCHED_{}"
 _CONCURRENT = "placement.concurrent_update"
 # Placement has the same code for this conflict as for one of providers.
+# A record of a consumer that was there was removed before it was read: nothing is written.
+_REMOVED = "No such consumer"
 _EXPECTED = re.compile(r"consumer generation conflict - expected (\S+)")
 
 _BEFORE_SENDING = (
@@ -55,7 +57,7 @@ class Answer(enum.Enum):
 
     DONE = "done"
     NO_ROOM = "no room"  # a provider lacks room, or does not exist any more
-    CONFLICT = "conflict"  # others changed a provider at the same moment
+    CONFLICT = "conflict"  # others changed a provider or a consumer at the same moment
     CONSUMER_CHANGED = "consumer changed"  # a consumer does not have the expected generation
     # Another transaction has made the record of a consumer and not written its allocations yet.
     CONSUMER_PENDING = "consumer pending"
@@ -221,5 +223,7 @@ def _outcome(response: Any) -> Written:
             return Written(Answer.CONFLICT, detail)
         is_pending = expected[1] == "0"
         return Written(Answer.CONSUMER_PENDING if is_pending else Answer.CONSUMER_CHANGED, detail)
+    if status == 404 and _REMOVED in detail:
+        return Written(Answer.CONFLICT, detail)
     # A proxy answers so while Placement goes on.
     return Written(Answer.UNKNOWN if status >= 500 else Answer.FAILED, detail)

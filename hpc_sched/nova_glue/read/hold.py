@@ -34,23 +34,17 @@ class Holds:
     # Consumers of what has ended, which the next write removes.
     ended: Sequence[HoldConsumer] = ()
 
-    @property
-    def taken(self) -> dict[str, dict[str, int]]:
-        """What all of them hold, by nodename and Nova's resource class. O(holds)."""
-        return total(self.held.values())
-
     def taken_by_others(self, instances: Collection[str]) -> dict[str, dict[str, int]]:
-        """Return the same without what is held for some instances."""
+        """Return what is held, by nodename and Nova's resource class, but for some instances.
+
+        O(holds).
+        """
         return total(one for one in self.held.values() if one.instance not in instances)
 
     @property
     def destinations(self) -> dict[str, str]:
         """The nodenames of the hosts on which instances are being placed, by instance."""
         return {one.instance: one.node for one in self.held.values() if one.is_moving}
-
-    def of(self, instances: Iterable[str]) -> list[Hold]:
-        """Return the holds of some instances, in their order."""
-        return [self.held[uuid] for uuid in instances if uuid in self.held]
 
 
 # What is known where holds are off, or cannot be read.

@@ -36,16 +36,6 @@ def start() -> None:
     _thread.start()
 
 
-def expire() -> int:
-    """Remove all holds that have ended; return how many. One call, or two.
-
-    None if others write at the same moment: they remove them.
-
-    :raises exceptions.UnansweredError: if Placement does not answer
-    """
-    return _expire(hold_read.read())
-
-
 def look() -> None:
     """Remove all holds that have ended, if a look is due; end the looks without holds."""
     global _is_held
@@ -54,12 +44,16 @@ def look() -> None:
     try:
         holds = hold_read.read()
         _is_held = bool(holds.held or holds.ended)
-        _expire(holds)
+        expire(holds)
     except exceptions.UnansweredError as error:
         LOG.debug("Holds that have ended are not removed: %s", error)
 
 
-def _expire(holds: Holds) -> int:
+def expire(holds: Holds) -> int:
+    """Remove all holds that have ended; return how many. One call, none if nothing has ended.
+
+    None is removed if others write at the same moment: they remove them.
+    """
     if not holds.ended:
         return 0
     written = hold_transaction.write(holds, (), ())

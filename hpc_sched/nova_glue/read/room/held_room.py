@@ -32,19 +32,21 @@ def lost(
 def _lost_on(
     state: host_manager.HostState, demand: Mapping[str, int], held: Mapping[str, int]
 ) -> int:
-    is_node = not state.vcpus_total  # bare metal, whose HostState has no amounts
+    if not state.vcpus_total:  # bare metal, whose HostState has no amounts
+        return _instances_in(held, demand)
     excess = compared_hosts.excess_of(state)
-    amounts = {} if is_node else host_state_room.free(state, excess)
-    others = max(
-        (
-            -(-held.get(name, 0) // amount)
-            for name, amount in demand.items()
-            if amount > 0 and name not in amounts
-        ),
-        default=0,
-    )
-    if is_node:
-        return others
-    left = {name: amount - held.get(name, 0) for name, amount in amounts.items()}
-    bound = host_state_room.capacity(state, demand, excess)
-    return max(bound - host_capacity(left, demand), others, 0)
+    try:
+        amounts = host_state_room.free(state, excess)
+        left = {name: amount - held.get(name, 0) for name, amount in amounts.items()}
+        fewer = host_state_room.capacity(state, demand, excess) - host_capacity(left, demand)
+    except (OverflowError, TypeError, ValueError):
+        # Missing or invalid numbers of one host must not stop the others.
+        return _instances_in(held, demand)
+    others = {name: amount for name, amount in demand.items() if name not in amounts}
+    return max(fewer, _instances_in(held, others))
+
+
+def _instances_in(held: Mapping[str, int], demand: Mapping[str, int]) -> int:
+    """Return how many instances could not have what is held, rounded up."""
+    found = (-(-held.get(name, 0) // amount) for name, amount in demand.items() if amount > 0)
+    return max(found, default=0)
