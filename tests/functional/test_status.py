@@ -402,6 +402,16 @@ def test_a_second_weigher_by_topology_that_is_switched_off_is_none(set_):
     assert judged(weighers.check)[0] == Code.SUCCESS
 
 
+def test_gather_groups_needs_the_weigher_that_follows_it(set_):
+    set_("hpc_sched", gather_groups=True)
+    set_("filter_scheduler", weight_classes=[NOVAS, BUNCH])
+    code, text = judged(weighers.check)
+    assert code == Code.WARNING
+    assert f"HopByteWeigher alone follows it. Set weight_classes = {NOVAS}, {HOP_BYTE}" in text
+    set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE])
+    assert judged(weighers.check)[0] == Code.SUCCESS
+
+
 def test_hosts_that_are_shared_want_mdobp(set_):
     names = [*CONF.filter_scheduler.enabled_filters, "HPCInterferenceFilter"]
     set_("filter_scheduler", enabled_filters=names)

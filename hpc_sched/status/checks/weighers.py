@@ -139,6 +139,11 @@ def check(_cloud: InspectedCloud) -> Verdict:
     for name, count in Counter(one.name for one in weighers).items():
         if count > 1:
             yield warning(f"{name} is enabled {count} times and counts as often. Name it once.")
+    if CONF.hpc_sched.gather_groups and HOP_BYTE.rpartition(".")[2] not in names(deciding):
+        yield warning(
+            "gather_groups brings no group together: HopByteWeigher alone follows it. Set "
+            + _line(*(path for path in paths if path not in by_topology), HOP_BYTE)
+        )
     yield from _mdobp(any(one.is_mdobp for one in weighers))
     if not any(type(one.weigher).__module__.startswith("nova.") for one in weighers):
         yield warning(
