@@ -17,8 +17,10 @@ from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.read.instances import (
     colocated_instances,
     instance_applications,
+    member_moves,
     member_records,
 )
+from hpc_sched.nova_glue.read.instances.member_records import CellMember
 from tests.counted_calls import calls_of
 from tests.functional import faults, rows
 from tests.functional.claims import claims_on, request
@@ -119,6 +121,28 @@ def test_hosts_whose_service_is_down_or_disabled_are_found_with_two_queries(clou
     with collected() as sent:
         assert not member_records.down_hosts(context, [], with_disabled=True).rows
     assert not sent
+
+
+def test_a_place_that_only_placement_names_is_on_the_service_of_its_node(cloud, providers):
+    """Placement knows nodenames, which libvirt takes from the host's full name."""
+    context = nova_context.get_admin_context()
+    with nova_context.target_cell(context, cloud.cell_mappings["cell1"]) as in_cell:
+        for host in ("n1", "n2"):
+            node = objects.ComputeNode.get_first_node_by_host_for_old_compat(in_cell, host)
+            node.hypervisor_hostname = f"{host}.example.com"
+            node.save()
+    rows.set_down(cloud, "n2", True)
+    names = ["n1.example.com", "n2.example.com", "n9.example.com"]
+    records = member_records.GroupRecords(
+        *("own", [], [], None, frozenset(), frozenset(), True, []), is_partial=False
+    )
+    records.others += [CellMember(name, "n8", "n8", False, is_host_down=True) for name in "ab"]
+    there = dict(zip("ab", names, strict=False))
+    found = member_moves.after_moves(context, records, states_of(cloud, ["n3"]), there)
+    # It has a place, though its host is full by now and no candidate.
+    assert [vm.uuid for vm in found.placed] == ["a"]
+    assert [vm.uuid for vm in found.leaving] == ["b"]
+    assert member_records.down_hosts(context, names, with_disabled=True).rows == names[1:]
 
 
 def test_a_host_is_down_by_the_option_as_it_is_now(cloud, providers):

@@ -203,20 +203,30 @@ def down_hosts(
 ) -> databases.CellAnswers[str]:
     """Return those of some service hosts that are down or were removed, or disabled too.
 
-    One query for the cells and one in each cell; none without hosts.
+    A place that only Placement knows has its nodename as host, which may be another name: that is
+    down as the service of the node is. One query for the cells and one in each cell; none without
+    hosts.
     """
     if not hosts:
         return databases.CellAnswers()
-    query = sa.select(*_service_columns()).where(
-        main_models.Service.host.in_(sorted(hosts)), _is_compute()
+    service, node = main_models.Service, main_models.ComputeNode
+    names, columns = sorted(hosts), _service_columns()
+    of_host = sa.select(service.host.label("name"), *columns).where(
+        service.host.in_(names), _is_compute()
     )
+    of_node = (
+        sa.select(node.hypervisor_hostname.label("name"), *columns)
+        .join(service, service.host == node.host)
+        .where(node.hypervisor_hostname.in_(names), node.deleted == 0, _is_compute())
+    )
+    query = sa.union_all(of_host, of_node)
 
     def in_cell(cell: nova_context.RequestContext, _: list[str]) -> list[tuple[str, bool]]:
-        rows = (dict(zip(_SERVICE, row, strict=True)) for row in databases.cell_rows(cell, query))
-        return [
-            (row["host"], _is_down(row) or (with_disabled and bool(row["disabled"])))
-            for row in rows
-        ]
+        found = []
+        for name, *values in databases.cell_rows(cell, query):
+            row = dict(zip(_SERVICE, values, strict=True))
+            found.append((name, _is_down(row) or (with_disabled and bool(row["disabled"]))))
+        return found
 
     found = databases.read_cells(context, None, in_cell)
     down = {host for host, is_down in found.rows if is_down}
