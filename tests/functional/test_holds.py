@@ -317,6 +317,33 @@ def test_what_has_ended_is_removed_at_once_and_nothing_else(calls, now):
     assert expire() == 0
 
 
+def test_what_is_no_hold_keeps_all_that_it_has(cloud, now):
+    """A removal takes what the consumer has on other providers, too."""
+    provider_rows.write(
+        [provider_rows.Provider(uuidsentinel.host, inventories={"VCPU": {"total": 8}})]
+    )
+    write(hold(A, until=NOW + 10))
+    client = report.report_client_singleton()
+    resources = {uuidsentinel.host: {"VCPU": 4}, hold_provider.UUID: {"CUSTOM_HPC_SCHED_VCPU": 1}}
+    body = {
+        "allocations": {uuid: {"resources": held} for uuid, held in resources.items()},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+    }
+    assert client.put(f"/allocations/{B}", body, version="1.28").status_code == 204
+    now[0] += 11
+    holds = store.read()
+    assert (len(holds.held), len(holds.ended)) == (0, 1)
+    assert store.write(holds, [hold(C)]).answer is Answer.DONE
+    assert client.get(f"/allocations/{B}", version="1.28").json()["allocations"].keys() == {
+        uuidsentinel.host,
+        hold_provider.UUID,
+    }
+    provider_rows.release([B])
+    provider_rows.remove([uuidsentinel.host])
+
+
 def test_an_end_is_not_the_end_of_a_hold_that_was_renewed_meanwhile(cloud, now, monkeypatch):
     holds = write(hold(A, until=NOW + 10))
     now[0] += 11

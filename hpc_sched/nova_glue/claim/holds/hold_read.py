@@ -6,6 +6,7 @@ from typing import Any
 from hpc_sched import clock, exceptions, masking
 from hpc_sched.nova_glue.claim.holds import hold_provider
 from hpc_sched.nova_glue.claim.holds.hold_numbers import (
+    UNTIL,
     class_of,
     hold_of,
     is_shortened,
@@ -37,8 +38,12 @@ def read() -> Holds:
     for uuid, found in sorted(consumers.items()):
         consumer = HoldConsumer(uuid, found["consumer_generation"])
         hold = hold_of(found["resources"], shortened)
-        # What cannot be read is removed as what has ended.
-        if hold is None or hold.until <= now or hold.instance in held:
+        # A consumer is removed with all that it has, on other providers too: only if it says when
+        # it ends. Others may be of other software, or of another version.
+        until = found["resources"].get(UNTIL)
+        if until is None or (hold is None and until > now):
+            continue
+        if hold is None or until <= now or hold.instance in held:
             ended.append(consumer)
         else:
             held[hold.instance], of[hold.instance] = hold, consumer
