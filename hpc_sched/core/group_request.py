@@ -119,10 +119,12 @@ class GroupRequest(PlacementInput):
     def _near(self) -> Self | None:
         """Return the request of the whole group next to followers on hosts that are down, or None.
 
-        With such a plan the group is never apart, also if these hosts come back.
+        With such a plan the group is never apart, also if these hosts come back. None with a bound
+        at least: leaves that the dead hosts use keep it no more.
         """
         bounds = self.constraints.bounds
-        if self.leaving is None or (self.is_move and not self.constraints.bind_place):
+        is_apart = bounds.least_leaves > 1
+        if self.leaving is None or is_apart or (self.is_move and not self.constraints.bind_place):
             return None
         constraints = self.constraints
         if bounds.level is None and bounds.preferred is not None:

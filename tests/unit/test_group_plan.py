@@ -297,3 +297,35 @@ def test_a_vm_that_moves_stays_with_those_that_follow_it_where_all_have_room():
     plan = replace(request, room=np.array([0, 1, 2])).decide()
     assert isinstance(plan, Plan)
     assert plan.hosts == {"b": 2}
+
+
+@pytest.mark.parametrize("is_move", [False, True], ids=["new", "moves"])
+def test_leaves_of_hosts_that_are_down_keep_no_bound_at_least(is_move):
+    """One member is placed on a, one on b, which is down; two leaves are required::
+
+              core
+           /    |    \
+        leaf1 leaf2 leaf3
+          a     b     c
+    """
+    fabric = Topology.from_tree({"core": {"leaf1": ["a"], "leaf2": ["b"], "leaf3": ["c"]}})
+    request = GroupRequest(
+        topology=fabric,
+        tie=tie_order(fabric, "group"),
+        host_index=None,
+        room=np.array([9, 0, 1]),
+        members=np.array([1, 0, 0]),
+        left=1,
+        awaiting=1,
+        is_move=is_move,
+        leaving=np.array([0, 1, 0]),
+        constraints=Constraints(min_leaves=2),
+    )
+    plan = request.decide()
+    assert isinstance(plan, Plan)
+    assert plan.places == ("c",)
+    assert request.permitted(plan).tolist() == [False, True, True]
+    refused = replace(request, room=np.array([9, 0, 0]))
+    answer = refused.decide()
+    assert isinstance(answer, Rejection)
+    assert "at least 2 leaf switches" in refused.refusal(answer).operator
