@@ -101,3 +101,23 @@ def test_a_hold_that_lasts_is_not_written_again(histories):
         # Less than three quarters of the time of w4's are left.
         ["hold of w3: c2 (moving)", "hold of w4: c2"],
     ]
+
+
+def test_a_refusal_says_that_places_are_held_for_others(histories):
+    """b2 is free, and held for w2, which follows w1."""
+    lines = histories.lines_of(
+        [
+            "fabric one a=1,1,1 b=1,1",
+            "group w soft-affinity require=leaf",
+            "group x soft-affinity require=leaf",
+            "placed w1=a1,w2=a2",
+            "placed x3=a3",
+            *(f"down a{number} forced" for number in (1, 2, 3)),
+            "evacuate w1",
+            "create x4",
+        ]
+    )
+    assert lines[-1].endswith(
+        "group of 1 needs one leaf: no room; places held for some minutes for VMs that follow "
+        "others of their group, try again in some minutes"
+    )

@@ -10,6 +10,7 @@ from hpc_sched.core.spare_hosts import with_spares
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide import checks
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
+from hpc_sched.topology import plurals
 
 CONF = nova.conf.CONF
 
@@ -20,6 +21,8 @@ VMS_A_RUN = 64
 
 # Why a host is left out.
 OUTSIDE = "outside the required switch, the leaves allowed or the island"
+# Why there is less room than hosts have.
+HELD = "held for some minutes for VMs that follow others of their group"
 USED_LEAF = "under a leaf that the group uses already (hpc:min_leaves)"
 
 
@@ -39,6 +42,14 @@ def passing(claims: RequestClaims, answer: Plan | Rejection) -> Array:
         claims.fence()
         return group.event.candidates
     refusal = request.refusal(answer)
+    held = 0 if answer.conflict else claims.group.inputs.rooms.held_for_others
+    if held:
+        places = plurals.text(held, "place")
+        refusal = replace(
+            refusal,
+            operator=f"{refusal.operator}; {places} {HELD} ('hpc-sched check claims' lists them)",
+            tenant=f"{refusal.tenant}; places {HELD}, try again in some minutes",
+        )
     if is_move:
         lifted = "; [hpc_sched] relax_moves can lift the guarantees of moves"
         refusal = replace(refusal, operator=refusal.operator + lifted)

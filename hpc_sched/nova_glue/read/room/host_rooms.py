@@ -117,6 +117,11 @@ class HostRooms(HypervisorRooms):
         """
         self._held_for_others = number
 
+    @property
+    def held_for_others(self) -> int:
+        """The VMs that all hosts take fewer, as room is held for VMs of other groups."""
+        return int(self._held_for_others.sum())
+
     def refresh(self, positions: Sequence[int] | None) -> bool:
         """Read hosts again after others have claimed there; return whether Placement answered.
 
