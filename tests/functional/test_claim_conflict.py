@@ -9,6 +9,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from unittest import mock
 
 import pytest
@@ -26,6 +27,7 @@ from hpc_sched.nova_glue.decide import checks
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Owner, Written
 from hpc_sched.nova_glue.phases import Phase, ServedGroup
+from hpc_sched.nova_glue.read.hold import Hold, Holds
 from hpc_sched.nova_glue.read.instances import group_members, request_instances
 from hpc_sched.nova_glue.read.instances.group_members import GroupMembership
 from hpc_sched.nova_glue.read.room.allocation_candidates import ClaimedPlace
@@ -311,3 +313,13 @@ def test_what_a_request_has_claimed_is_released_when_a_later_filter_refuses_it(
     monkeypatch.setattr(checks, "check_members", refuse)
     assert not run(states, request, HPCGroupFilter(), HPCRackCapacityFilter())
     assert state.claims.place is None
+
+
+@pytest.mark.parametrize(("node", "expected"), [("n01", True), ("elsewhere", False)])
+def test_a_move_changes_a_refusal_only_if_its_place_is_a_candidate(group, node, expected):
+    """A scheduler that was killed leaves the hold of its move: others need not wait for it."""
+    group(queue=(OWN,), left=1)
+    _, state = asked(states_of("leaf1"))
+    moves = Hold("other", node, {"VCPU": 1}, 2**31 - 1, is_moving=True)
+    state.group.use(replace(state.group.inputs, holds=Holds(1, {"other": moves})))
+    assert claim_conflict.may_change(state.group, 0) == expected

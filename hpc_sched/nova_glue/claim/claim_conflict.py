@@ -154,10 +154,19 @@ def read_members(claims: RequestClaims) -> bool:
 def may_change(group: GroupPlacement, look: int) -> bool:
     """Wait between two looks; False if others are not being placed, or no time is left.
 
-    Those of other groups, too, whose places are held and may be claimed by now.
+    Those of other groups, too, whose places on candidates are held and may be claimed by now.
     """
-    is_changing = has_others(group) or bool(group.inputs.holds.destinations)
+    is_changing = has_others(group) or bool(hosts_of_placing(group))
     return is_changing and may_look(look)
+
+
+def hosts_of_placing(group: GroupPlacement) -> list[int]:
+    """Return the HostStates on which other instances are being placed, as their holds say."""
+    own, inputs = group.inputs.request.instance_uuid, group.inputs
+    nodes = {node for uuid, node in inputs.holds.destinations.items() if uuid != own}
+    if not nodes:
+        return []
+    return [i for i, state in enumerate(inputs.states) if state.nodename in nodes]
 
 
 def may_look(look: int) -> bool:

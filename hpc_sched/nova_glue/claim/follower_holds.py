@@ -100,7 +100,7 @@ def _settled(group: GroupPlacement, answer: Plan | Rejection) -> Rounds:
     looks = 0
     for _ in range(MAX_PLANS):
         if isinstance(answer, Rejection):
-            placing = _hosts_of_placing(group)
+            placing = claim_conflict.hosts_of_placing(group)
             if not placing or not claim_conflict.may_look(looks):
                 return answer
             looks += 1
@@ -119,13 +119,6 @@ def _settled(group: GroupPlacement, answer: Plan | Rejection) -> Rounds:
         answer = (yield Doubt(stale)) or answer
         fresh.update(stale)
     return answer
-
-
-def _hosts_of_placing(group: GroupPlacement) -> list[int]:
-    """Return the HostStates on which other instances are being placed, as their holds say."""
-    own, inputs = group.inputs.request.instance_uuid, group.inputs
-    nodes = {node for uuid, node in inputs.holds.destinations.items() if uuid != own}
-    return [i for i, state in enumerate(inputs.states) if state.nodename in nodes]
 
 
 def _is_needed(group: GroupPlacement, plan: Plan) -> bool:
