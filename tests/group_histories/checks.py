@@ -60,7 +60,8 @@ def check_choice(cloud: GroupCloud, request: Request, places: Mapping[str, str])
     now = view_of(cloud, request)
     members = [*now.members.values(), *places.values()]
     used = Counter(places.values())
-    room = {node: room - used[node] for node, room in rooms(cloud, request).items()}
+    # A VM that has come counts twice until its hold is removed.
+    room = {node: max(room - used[node], 0) for node, room in rooms(cloud, request).items()}
     left = _hard(request, room, {*now.taken, *places.values()})
     goals = _goals(request.bound(cloud, request.views[-1]))
     if request.group.policy == "soft-anti-affinity" or _may_stay_near(cloud, request):
