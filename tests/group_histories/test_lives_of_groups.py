@@ -58,6 +58,24 @@ HISTORIES = {
         ungroup w
         migrate w1
     """,
+    "where the final size fits is known anew once another VM has come": """
+        fabric islands b=2,2 c=0,0,1 d=2,2
+        group w soft-affinity max_leaves=2 group_size=3
+        group x soft-affinity require=leaf
+        placed x1=b1,x2=b2
+        create w3
+        shelve x2
+        shelve w3
+        together 447: unshelve x2; unshelve w3
+    """,
+    "a host dies once a VM has come there": """
+        fabric one c=1,1 d=1,2
+        group w soft-anti-affinity require=leaf
+        placed w1=d2
+        create w2
+        down d1 dead
+        together 163: evacuate w2; down d2 dead; evacuate w1
+    """,
     "hosts of a leaf die one after the other": """
         fabric one a=1,1 b=1,1 c=1
         group w soft-affinity require=leaf

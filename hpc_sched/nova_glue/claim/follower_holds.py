@@ -9,6 +9,7 @@ Other schedulers leave these places alone, see :mod:`hpc_sched.nova_glue.claim.h
 without a group do not. Nothing is held in shadow mode, or with ``follower_hold_time`` 0.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -108,9 +109,7 @@ def _settled(group: GroupPlacement, answer: Plan | Rejection) -> Rounds:
             answer = (yield Doubt(placing, members=True, holds=True)) or answer
             fresh.clear()
             continue
-        places = _places(group, answer) if _is_needed(group, answer) else {}
-        kept = _kept(group, _holds(group, places))
-        stale = sorted({i for uuid, i in places.items() if uuid not in kept} - fresh)
+        stale = sorted(_doubtful(group, answer) - fresh) if _is_needed(group, answer) else []
         if not stale:
             return answer
         if group.inputs.membership.unclaimed:
@@ -119,6 +118,16 @@ def _settled(group: GroupPlacement, answer: Plan | Rejection) -> Rounds:
         answer = (yield Doubt(stale)) or answer
         fresh.update(stale)
     return answer
+
+
+def _doubtful(group: GroupPlacement, plan: Plan) -> set[int]:
+    """Return the HostStates with a place of the plan that is not held already.
+
+    Those for VMs without a request, too: the plan is where it is because of them.
+    """
+    places = _places(group, plan)
+    kept = Counter(places[uuid] for uuid in _kept(group, _holds(group, places)))
+    return {i for i in Counter(_rows(group, plan)) - kept if i >= 0}
 
 
 def _is_needed(group: GroupPlacement, plan: Plan) -> bool:
@@ -134,14 +143,19 @@ def _is_needed(group: GroupPlacement, plan: Plan) -> bool:
 
 def _places(group: GroupPlacement, plan: Plan) -> dict[str, int]:
     """Return the HostStates of a plan for the instance, and for followers that move now."""
-    inputs, positions = group.inputs, group.event.candidates
-    request, found = group.request(positions), inputs.membership
-    rows = hosts_of_places(inputs, request, positions, plan)
+    inputs, rows = group.inputs, _rows(group, plan)
+    request, found = group.request(group.event.candidates), inputs.membership
     [slot] = leaf_slots.own_slots(request, plan, group.event.slot, [0])
     own = inputs.request.instance_uuid
     places = [rows[slot], *rows[:slot], *rows[slot + 1 :]]
     uuids = [own, *(uuid for uuid in found.queue if uuid in found.moving and uuid != own)]
     return {uuid: i for uuid, i in zip(uuids, places, strict=False) if i >= 0}
+
+
+def _rows(group: GroupPlacement, plan: Plan) -> list[int]:
+    """Return the HostState of each place of a plan; -1 if its host is no candidate any more."""
+    positions = group.event.candidates
+    return hosts_of_places(group.inputs, group.request(positions), positions, plan)
 
 
 def _holds(group: GroupPlacement, places: Mapping[str, int]) -> list[Hold]:
