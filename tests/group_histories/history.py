@@ -6,13 +6,14 @@ import logging
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from hpc_sched.nova_glue.claim import claim_followup, hold_followup
 from tests.group_histories import call_line, checks
 from tests.group_histories.cloud import GroupCloud
 from tests.group_histories.commands import Commands
-from tests.group_histories.requests import Request, View
+from tests.group_histories.requests import Request, View, holds_others
 from tests.protocol.actors import Actor, Call, Wait
 
 MOST_AT_ONCE = 3
@@ -160,13 +161,16 @@ class History(Commands):
         # What was claimed for others may have been claimed elsewhere since.
         last = {name: node for *_, places in ended for name, node in places.items()}
         for request, view, places in ended:
+            holds = partial(holds_others, self.cloud, is_move=request.is_move)
             members = {
                 name: last.get(name, node)
                 for name, node in view.members.items()
-                if name not in refused
+                if name not in refused and holds(last.get(name, node))
             }
             seen = View(members, view.awaiting, view.taken)
-            checks.check_constraints(self.cloud, request, seen, places)
+            # What has died since holds nobody, and later requests may have gone elsewhere.
+            alive = {name: node for name, node in places.items() if holds(node)}
+            checks.check_constraints(self.cloud, request, seen, alive)
         checks.check_placement(self.cloud)
         checks.check_holds(self.cloud)
 
