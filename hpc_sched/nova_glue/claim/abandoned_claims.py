@@ -26,7 +26,8 @@ from hpc_sched.nova_glue.read.instances.instances_without_cell import InstanceWi
 LOG = logging.getLogger(__name__)
 
 INTERVAL = 15.0  # seconds between two looks
-# Instances whose allocations are read in one look; newest first, the others in the next looks.
+# Instances whose allocations are read in one look, the others in the next looks: those that were
+# never read first, newest first, so that looking again at many keeps no claim from being released.
 MAX_READS = 128
 # Seconds until an instance is looked at again, and how they grow from one time to the next.
 FIRST_PAUSE, PAUSE_FACTOR = INTERVAL, 4.0
@@ -73,11 +74,14 @@ def look() -> None:
     _memory.examined = {uuid: one for uuid, one in known.items() if one is not None}
     now = clock.current.monotonic()
     due = [one for one in found if one.is_dead and _is_due(one.uuid, now)]
+    due.sort(key=lambda one: _due_since(one.uuid))
     for one in due[:MAX_READS]:
-        if not release(one):
-            return
         before = _memory.examined.get(one.uuid)
         pause = FIRST_PAUSE if before is None else PAUSE_FACTOR * before.pause
+        if not release(one):
+            # Placement may fail for this one alone: the next look begins with others.
+            _memory.examined[one.uuid] = _Examined(now, pause / PAUSE_FACTOR)
+            return
         again_at = math.inf if one.is_over else now + pause
         _memory.examined[one.uuid] = _Examined(again_at, pause)
     _memory.after = max(_memory.after, _settled(found))
@@ -107,8 +111,12 @@ def release(one: InstanceWithoutCell) -> bool:
 
 
 def _is_due(uuid: str, now: float) -> bool:
+    return now >= _due_since(uuid)
+
+
+def _due_since(uuid: str) -> float:
     examined = _memory.examined.get(uuid)
-    return examined is None or now >= examined.again_at
+    return -math.inf if examined is None else examined.again_at
 
 
 def _settled(found: list[InstanceWithoutCell]) -> int:
