@@ -80,6 +80,26 @@ def test_members_that_leave_a_dead_host_hold_the_one_that_moves_where_they_are_c
     assert found.leaving == Counter({("n01", "n01"): 1})
 
 
+def test_a_vm_alone_in_its_cell_moves_with_the_others_of_its_group(monkeypatch):
+    """All are shelved: the others follow the one that is unshelved."""
+    cells = {"own": 1, "a": 2, "b": 2}
+
+    def in_cells(_: object, uuids_by_cell: dict[int, list[str]]) -> databases.CellAnswers:
+        uuids = [uuid for uuids in uuids_by_cell.values() for uuid in uuids]
+        return databases.CellAnswers(
+            [CellMember(uuid, None, None, False, is_shelved=True) for uuid in uuids]
+        )
+
+    members = [ApiMember(uuid, cell, None) for uuid, cell in cells.items()]
+    monkeypatch.setattr(member_records, "api_members", lambda *_: members)
+    monkeypatch.setattr(member_records, "cell_members", in_cells)
+    found = read()
+    assert (found.queue, found.moving) == (("a", "b", "own"), {"a", "b"})
+    assert found.is_urgent
+    members[1:] = []
+    assert read().queue == ("own",)
+
+
 def test_without_the_api_database_members_are_those_that_the_known_cells_have(monkeypatch):
     def fail(*_args: object) -> None:
         raise OSError("no route to host")

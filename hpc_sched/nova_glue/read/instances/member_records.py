@@ -68,7 +68,7 @@ class GroupRecords:
     own_uuid: str  # of the instance of the request
     vms: Sequence[ApiMember]  # empty if the API database does not answer
     others: list[CellMember]  # in cells, without the instance of the request and those deleted
-    own: CellMember | None  # that instance, if others are in its cell
+    own: CellMember | None  # that instance, if others are in a cell
     unread: frozenset[str]  # those in cells that do not answer, or in any if no cell is known
     cells: frozenset[int]  # ids of those with members
     is_move: bool
@@ -102,7 +102,8 @@ def of_group(
         cells = frozenset(cell.id for cell in databases.known_cells)
     elif group is not None:
         by_cell = {cell: [vm.uuid for vm in vms if vm.cell_id == cell] for cell in cells}
-        answers = cell_members(context, {c: by_cell[c] for c in cells if by_cell[c] != [own]})
+        # A group of one VM needs no query; what that VM is tells which others move with it.
+        answers = cell_members(context, by_cell if by_cell != {own_cell: [own]} else {})
     elif own_cell is not None:
         answers = siblings(context, own, own_cell)
     else:
