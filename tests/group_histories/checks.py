@@ -10,7 +10,7 @@ from nova import exception
 from tests.group_histories import holds
 from tests.group_histories.cloud import GroupCloud
 from tests.group_histories.oracle import Bound, most
-from tests.group_histories.requests import Request, View, followers, relatives, rooms, view_of
+from tests.group_histories.requests import Request, View, followers, rooms, view_of
 
 #: What Nova says where no host is left; and what a history says without candidates.
 OF_NOVA = ("There are not enough hosts available", "no allocation candidates")
@@ -136,7 +136,8 @@ def _fits(cloud: GroupCloud, request: Request, view: View) -> bool:
 def _whole(cloud: GroupCloud, request: Request, view: View) -> int:
     """Return how many VMs of a group have no place: of the request, awaiting, and missing."""
     size = request.group.wish.group_size or 0
-    is_alone = request.group.is_deleted and not relatives(cloud, request)
+    # Without its server group the last VM that lives is no group.
+    is_alone = request.group.is_deleted and not (view.members or view.awaiting)
     if is_alone or _may_stay_near(cloud, request):
         size = 0
     return max(len(request.servers) + len(view.awaiting), size - len(view.members))
