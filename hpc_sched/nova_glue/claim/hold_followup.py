@@ -22,6 +22,8 @@ from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 LOG = logging.getLogger(__name__)
 
 INTERVAL = 0.2  # seconds between two looks
+# Seconds until the next look after one in vain: Placement fails, or others write all the time.
+FAILED_PAUSE = 3.0
 # Seconds after which a hold is left to its end.
 IDLE = 120.0
 
@@ -34,6 +36,7 @@ class _Followed:
 
 
 _followed: list[_Followed] = []
+_look_at = 0.0  # no look before that; monotonic time
 _lock = threading.Lock()  # of the list
 
 
@@ -48,11 +51,17 @@ def follow(claims: RequestClaims, spec: objects.RequestSpec) -> None:
 
 def look() -> None:
     """Remove the holds of instances that are claimed, or whose requests are over."""
+    global _look_at
+    now = clock.current.monotonic()
+    if now < _look_at:
+        return
     with _lock:
         found = [one for one in _followed if _is_over(one)]
     if not found:
         return
     written = store.release(one.instance for one in found)
+    if written.answer is not Answer.DONE:
+        _look_at = now + FAILED_PAUSE
     for one in found:
         if written.answer is Answer.DONE or _is_old(one):
             with _lock, suppress(ValueError):

@@ -14,6 +14,9 @@ from hpc_sched.nova_glue.claim.holds.hold_numbers import (
 from hpc_sched.nova_glue.io import circuit_breaker, placement
 from hpc_sched.nova_glue.read.hold import Hold, HoldConsumer, Holds
 
+# Seconds that a hold may last, with a clock that is ahead: one that ends later is of a wrong clock.
+_LONGEST = 86400.0 + 3600.0
+
 
 def read() -> Holds:
     """Return all holds at one moment. One call to Placement.
@@ -43,7 +46,7 @@ def read() -> Holds:
         until = found["resources"].get(UNTIL)
         if until is None or (hold is None and until > now):
             continue
-        if hold is None or until <= now or hold.instance in held:
+        if hold is None or not now < until <= now + _LONGEST or hold.instance in held:
             ended.append(consumer)
         else:
             held[hold.instance], of[hold.instance] = hold, consumer
