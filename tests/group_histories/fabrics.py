@@ -40,6 +40,8 @@ class Fabric:
     pod_of: Mapping[str, str]  # the switch above each leaf
     root_of_pod: Mapping[str, str]
     is_metal: bool = False
+    # As libvirt calls nodes by the full names of their hosts, and services mostly have short ones.
+    domain: str = ""
 
     def switch(self, level: str | None, leaf: str) -> str:
         """Return the switch of a level above a leaf; None: its root."""
@@ -48,7 +50,7 @@ class Fabric:
 
     def nodename(self, node: str) -> str:
         """Return what Nova calls a node: its uuid on bare metal."""
-        return uuid_of(node) if self.is_metal else node
+        return uuid_of(node) if self.is_metal else f"{node}{self.domain}"
 
     def service(self, node: str) -> str:
         """Return the compute service of a node."""
@@ -71,7 +73,7 @@ FABRICS = {
     found.name: found
     for found in (
         Fabric("one", *_ONE),
-        Fabric("pods", *_PODS),
+        Fabric("pods", *_PODS, domain=".site.example"),
         Fabric("islands", *_ISLANDS),
         Fabric("metal", *_ONE, is_metal=True),
     )
