@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from tests.group_histories.cloud import GroupCloud
 from tests.group_histories.fabrics import FABRICS, LEAVES
 from tests.group_histories.oracle import Bound, sets_of_leaves
+from tests.group_histories.seen_cloud import SeenCloud
 
 GROUPS = "wxyz"
+FABRICS_TO_DRAW = ("one", "one", "islands", "islands", "pods", "metal")
 WISHES = (
     *("require=leaf",) * 4,
     "require=leaf group_size=3",
@@ -27,9 +28,11 @@ POLICIES = ("soft-affinity", "soft-affinity", "soft-anti-affinity", "anti-affini
 class Beginning:
     """Draws the first commands of a history; the cloud says what is possible."""
 
-    def __init__(self, seed: int, cloud: GroupCloud) -> None:
+    def __init__(
+        self, seed: int, cloud: SeenCloud, fabrics: Sequence[str] = FABRICS_TO_DRAW
+    ) -> None:
         self._draw = random.Random(seed)
-        self._cloud = cloud
+        self._cloud, self._fabrics = cloud, fabrics
         self._made = 0  # servers
 
     def _begin(self) -> Iterator[str]:
@@ -49,7 +52,7 @@ class Beginning:
 
     def _fabric(self) -> str:
         draw = self._draw
-        name = draw.choice(("one", "one", "islands", "islands", "pods", "metal"))
+        name = draw.choice(self._fabrics)
         leaves = LEAVES[: draw.choice((2, 3, 3, 4))]
         if name == "islands":
             leaves = "abcd"[: draw.choice((3, 4))] if draw.random() < 0.5 else "acd"

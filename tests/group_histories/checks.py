@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from nova import exception
 
 from tests.group_histories import holds
-from tests.group_histories.cloud import GroupCloud
 from tests.group_histories.oracle import Bound, most
 from tests.group_histories.requests import Request, View, followers, rooms, view_of
+from tests.group_histories.seen_cloud import SeenCloud
 
 #: What Nova says where no host is left; and what a history says without candidates.
 OF_NOVA = ("There are not enough hosts available", "no allocation candidates")
@@ -20,7 +20,7 @@ class BrokenError(AssertionError):
     """Something does not hold that must."""
 
 
-def check_refusal(cloud: GroupCloud, request: Request, error: BaseException) -> None:
+def check_refusal(cloud: SeenCloud, request: Request, error: BaseException) -> None:
     """Check that no place kept the constraints all the time, and that the reason says so."""
     if not isinstance(error, exception.NoValidHost):
         raise BrokenError(f"{request.name} dies: {error!r}")
@@ -41,7 +41,7 @@ def check_refusal(cloud: GroupCloud, request: Request, error: BaseException) -> 
         )
 
 
-def check_choice(cloud: GroupCloud, request: Request, places: Mapping[str, str]) -> None:
+def check_choice(cloud: SeenCloud, request: Request, places: Mapping[str, str]) -> None:
     """Check that the rest of the group can follow where a place for all existed.
 
     The group keeps its guarantees then, and is under one leaf or root if that was possible.
@@ -83,7 +83,7 @@ def check_choice(cloud: GroupCloud, request: Request, places: Mapping[str, str])
 
 
 def check_constraints(
-    cloud: GroupCloud, request: Request, view: View, places: Mapping[str, str]
+    cloud: SeenCloud, request: Request, view: View, places: Mapping[str, str]
 ) -> None:
     """Check that VMs that were placed keep the group's guarantees with its members."""
     bound = request.bound(cloud, view)
@@ -96,7 +96,7 @@ def check_constraints(
         )
 
 
-def check_holds(cloud: GroupCloud) -> None:
+def check_holds(cloud: SeenCloud) -> None:
     """Check that nothing is held for VMs that have come, and that nothing moves any more."""
     for name, hold in holds.of(cloud).items():
         if hold.is_moving:
@@ -106,7 +106,7 @@ def check_holds(cloud: GroupCloud) -> None:
             raise BrokenError(f"{name} has come to {node}, which has a hold for it still")
 
 
-def check_placement(cloud: GroupCloud) -> None:
+def check_placement(cloud: SeenCloud) -> None:
     """Check that Placement holds what VMs and their migrations use, and holds of the plugin."""
     wanted: dict[str, set[str]] = {}
     for server in cloud.servers.values():
@@ -114,7 +114,7 @@ def check_placement(cloud: GroupCloud) -> None:
             wanted[server.uuid] = {server.node, *server.left_on}
         if server.moved:
             wanted[server.migration] = set(server.moved)
-    for consumer in sorted(wanted.keys() | cloud.placement.consumers.keys()):
+    for consumer in sorted(wanted.keys() | cloud.allocations.keys()):
         found = cloud.held(consumer)
         if holds.is_hold(cloud, consumer):
             continue
@@ -123,7 +123,7 @@ def check_placement(cloud: GroupCloud) -> None:
             raise BrokenError(f"{consumer} holds {found}, and uses {sorted(nodes)}")
 
 
-def _fits(cloud: GroupCloud, request: Request, view: View) -> bool:
+def _fits(cloud: SeenCloud, request: Request, view: View) -> bool:
     """True if the VMs of a request had a place, next to the members of a view."""
     wish, needed = request.group.wish, len(request.servers)
     if wish.require is not None and not request.is_move:
@@ -133,7 +133,7 @@ def _fits(cloud: GroupCloud, request: Request, view: View) -> bool:
     return found >= needed
 
 
-def _whole(cloud: GroupCloud, request: Request, view: View) -> int:
+def _whole(cloud: SeenCloud, request: Request, view: View) -> int:
     """Return how many VMs of a group have no place: of the request, awaiting, and missing."""
     size = request.group.wish.group_size or 0
     # Without its server group the last VM that lives is no group.
@@ -143,7 +143,7 @@ def _whole(cloud: GroupCloud, request: Request, view: View) -> int:
     return max(len(request.servers) + len(view.awaiting), size - len(view.members))
 
 
-def _may_stay_near(cloud: GroupCloud, request: Request) -> bool:
+def _may_stay_near(cloud: SeenCloud, request: Request) -> bool:
     """True if the group may be placed near members on dead hosts, if all that exist fit there."""
     awaiting = {name for view in request.views for name in view.awaiting}
     is_dead = any(cloud.servers[name].node is not None for name in awaiting) or (
@@ -152,7 +152,7 @@ def _may_stay_near(cloud: GroupCloud, request: Request) -> bool:
     return is_dead and (request.group.wish.is_guarantee or not request.is_move)
 
 
-def _most(cloud: GroupCloud, request: Request, view: View, bound: Bound) -> int:
+def _most(cloud: SeenCloud, request: Request, view: View, bound: Bound) -> int:
     found = most(cloud.fabric, bound, view.members.values(), _rooms(request, view))
     return -1 if found is None else found
 
@@ -177,7 +177,7 @@ def _goals(bound: Bound) -> list[tuple[str, Bound]]:
     ]
 
 
-def _contradicts_size(cloud: GroupCloud, request: Request) -> bool:
+def _contradicts_size(cloud: SeenCloud, request: Request) -> bool:
     """True if the final size cannot fit on the empty cloud."""
     wish = request.group.wish
     if request.is_move or wish.group_size is None or wish.max_leaves is None:

@@ -6,7 +6,7 @@ in ``tests/protocol``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,11 +18,13 @@ from oslo_versionedobjects.fields import CoercedCollectionMixin
 
 from hpc_sched import clock
 from hpc_sched.nova_glue.read.room import compared_hosts
+from tests.group_histories import call_line, holds
 from tests.group_histories.fabrics import Fabric
+from tests.group_histories.seen_cloud import Rows, SeenCloud
 from tests.group_histories.servers import Group, Server
-from tests.protocol.actors import Call, Stage, StageClock
+from tests.protocol.actors import Stage, StageClock
 from tests.protocol.network import Network
-from tests.protocol.nova_model import PLENTY, Scheduler, uuid_of
+from tests.protocol.nova_model import PLENTY, Scheduler, name_of, uuid_of
 from tests.protocol.nova_rows import NovaRows
 from tests.protocol.placement_model import PlacementModel, Provider
 
@@ -35,7 +37,7 @@ _CELL = objects.CellMapping(uuid=uuid_of("cell"), id=1, name="cell")
 
 
 @dataclass(eq=False)
-class GroupCloud:
+class GroupCloud(SeenCloud):
     """All of a cloud but the calls to Placement, which a history answers."""
 
     rows: NovaRows
@@ -45,18 +47,23 @@ class GroupCloud:
     servers: dict[str, Server] = field(default_factory=dict)
     out: dict[str, str] = field(default_factory=dict)  # service to how: forced, dead, ...
 
-    def begin(
-        self, fabric: Fabric, sizes: Mapping[str, int], tell: Callable[[Call, Any], str]
-    ) -> None:
-        """Begin with nodes that take some VMs each.
+    @property
+    def now(self) -> float:
+        """The time of the plugin's clock, in seconds since 1970."""
+        return self.stage.now
 
-        :param tell: returns an answer to a call in words
-        """
+    @property
+    def allocations(self) -> Mapping[str, Rows]:
+        """What each consumer has in Placement."""
+        return self.placement.allocations
+
+    def begin(self, fabric: Fabric, sizes: Mapping[str, int]) -> None:
+        """Begin with nodes that take some VMs each."""
         self._nodes = {fabric.nodename(node): node for node in sizes}
         self.fabric, self.sizes = fabric, sizes
         self.stage = Stage(lambda process: process.enter())
         self.stage.now = BEGIN
-        self.network = Network(self.placement, self.stage, tell)
+        self.network = Network(self.placement, self.stage, call_line.answer)
         report.PLACEMENTCLIENT = self.client = report.SchedulerReportClient(
             adapter=self.network.adapter()
         )
@@ -74,14 +81,25 @@ class GroupCloud:
             self.rows.set_service(service)
         for scheduler in self.schedulers.values():
             scheduler.forget()
+        holds.forget()
+        if sum(sizes.values()) % 4:
+            holds.prepare(self)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass."""
+        self.stage.now += seconds
+
+    def provider(self, node: str) -> str:
+        """Return the uuid of a node."""
+        return uuid_of(node)
+
+    def name_of(self, uuid: str) -> str:
+        """Return the name of a VM."""
+        return name_of(uuid)
 
     def node_called(self, nodename: str) -> str:
         """Return the node that Nova calls so."""
         return self._nodes.get(nodename, nodename)
-
-    def is_up(self, node: str) -> bool:
-        """True if Nova's filters pass a node."""
-        return self.fabric.service(node) not in self.out
 
     def save(self, server: Server) -> None:
         """Write the row of a VM in its cell."""
@@ -95,14 +113,6 @@ class GroupCloud:
             node=None if at is None else self.fabric.nodename(at),
             **OWNER,
         )
-
-    def held(self, consumer: str) -> dict[str, dict[str, int]]:
-        """Return what a consumer holds: the resources on each node."""
-        found: dict[str, dict[str, int]] = {}
-        names = {uuid_of(node): node for node in self.sizes}
-        for (at, name), amount in self.placement.allocations.get(consumer, {}).items():
-            found.setdefault(names.get(at, at), {})[name] = amount
-        return found
 
     def hold(self, consumer: str, nodes: Sequence[str]) -> None:
         """Set the nodes that a consumer holds, as API and computes do."""

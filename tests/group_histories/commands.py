@@ -5,18 +5,19 @@ A command that is not possible, because an earlier one is gone, does nothing.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 from nova.compute import vm_states
 
-from tests.group_histories import call_line, holds, operations
-from tests.group_histories.cloud import GroupCloud
 from tests.group_histories.fabrics import FABRICS, use
 from tests.group_histories.oracle import Wish
 from tests.group_histories.requests import Request
+from tests.group_histories.seen_cloud import SeenCloud
 from tests.group_histories.servers import Group, Server
-from tests.protocol.nova_model import Scheduler, uuid_of
+from tests.protocol.nova_model import uuid_of
 
 COMMANDS = """\
 fabric NAME LEAF=N,N ...  begin: VMs that the first, second, ... node of each leaf takes
@@ -38,14 +39,20 @@ together SEED: COMMAND; ...
 """
 
 
-class Commands:
+class Commands(ABC):
     """Carries out commands on a cloud; each returns whether it was possible."""
 
-    def __init__(self, cloud: GroupCloud, topologies: Mapping[str, Any]) -> None:
+    #: What happens to VMs and hosts of this kind of cloud: one function for each thing.
+    operations: ModuleType
+
+    def __init__(self, cloud: SeenCloud, topologies: Mapping[str, Any]) -> None:
         self.cloud = cloud
         self.running: dict[str, Request] = {}  # by name
         self._topologies = topologies
-        self._number = 0  # of requests
+
+    @abstractmethod
+    def _send(self, request: Request) -> None:
+        """Begin a request, which runs."""
 
     def carry_out(self, command: str) -> bool:
         """Carry out a command as far as it waits for nothing; False if it is not possible."""
@@ -64,10 +71,7 @@ class Commands:
                 if int(size):
                     sizes[f"{leaf}{number}"] = int(size)
         use(self._topologies[name])
-        self.cloud.begin(FABRICS[name], sizes, call_line.answer)
-        holds.forget()
-        if sum(sizes.values()) % 4:
-            holds.prepare(self.cloud)
+        self.cloud.begin(FABRICS[name], sizes)
         return True
 
     def _do_group(self, name: str, policy: str, *wish: str) -> bool:
@@ -77,7 +81,7 @@ class Commands:
         group = Group(name, policy, Wish.of(" ".join(stated)), is_deleted=is_none)
         self.cloud.groups[name] = group
         if not group.is_deleted:
-            self.cloud.rows.add_group(group.uuid)
+            self.operations.add_group(self.cloud, group)
         return True
 
     def _do_placed(self, *places: str) -> bool:
@@ -85,13 +89,12 @@ class Commands:
         if not set(node_of.values()) <= self.cloud.sizes.keys():
             return False
         made = self._made(list(node_of))
-        for server in made:
-            self.cloud.hold(server.uuid, [node_of[server.name]])
-            operations.settle(self.cloud, server, node_of[server.name])
+        if made:
+            self.operations.place(self.cloud, made, node_of)
         return bool(made)
 
     def _made(self, names: Sequence[str]) -> list[Server]:
-        """Write what nova-api does for the VMs of a request; return them, none if it refuses."""
+        """Return the new VMs of a request; none if it is not possible."""
         group = self.cloud.groups.get(names[0][0])
         is_known = any(name in self.cloud.servers for name in names)
         if is_known or group is None:
@@ -99,108 +102,100 @@ class Commands:
         if group.is_deleted and (group.policy != "none" or len(names) == 1):
             return []
         reservation = f"r-{uuid_of(names[0])}"
-        made = [Server(name, group, reservation, len(names)) for name in names]
+        made = [self.cloud.new_server(name, group, reservation, len(names)) for name in names]
         self.cloud.servers.update((server.name, server) for server in made)
-        operations.write_request(self.cloud, made)
+        self.operations.write_request(self.cloud, made)
         return made
 
     def _do_create(self, names: str) -> bool:
         made = self._made(names.split(","))
-        if not made:
-            return False
-        request = Request(f"create {names}", "create", made)
-        return self._ask(request, lambda process: operations.create(self.cloud, process, made))
+        return bool(made) and self._ask(Request(f"create {names}", "create", made))
 
     def _do_evacuate(self, name: str) -> bool:
         server = self._idle(name, vm_states.ACTIVE, vm_states.ERROR)
         if server is None or server.node is None:
             return False
         how = self.cloud.out.get(self.cloud.fabric.service(server.node))
-        return how not in (None, "disabled") and self._move("evacuate", server, operations.evacuate)
+        return how not in (None, "disabled") and self._move("evacuate", server)
 
     def _do_migrate(self, name: str) -> bool:
-        return self._leave("migrate", name, operations.migrate)
+        return self._leave("migrate", name)
 
     def _do_live(self, name: str) -> bool:
-        return self._leave("live", name, operations.live_migrate)
+        return self._leave("live", name)
 
     def _do_resize(self, name: str) -> bool:
-        return self._leave("resize", name, operations.resize)
+        return self._leave("resize", name)
 
     def _do_unshelve(self, name: str) -> bool:
         server = self._idle(name, vm_states.SHELVED_OFFLOADED)
         if server is None:
             return False
-        request = Request(f"unshelve {name}", "unshelve", [server])
-        return self._ask(request, lambda one: operations.unshelve(self.cloud, one, server))
+        return self._ask(Request(f"unshelve {name}", "unshelve", [server]))
 
-    def _leave(self, kind: str, name: str, operation: operations.Operation) -> bool:
+    def _leave(self, kind: str, name: str) -> bool:
         """Move a VM from a host that runs."""
         server = self._idle(name, vm_states.ACTIVE)
-        return server is not None and self._runs(server) and self._move(kind, server, operation)
+        return server is not None and self._runs(server) and self._move(kind, server)
 
-    def _move(self, kind: str, server: Server, operation: operations.Operation) -> bool:
-        request = Request(f"{kind} {server.name}", kind, [server], ignored=server.node)
-        return self._ask(request, lambda process: operation(self.cloud, process, server))
+    def _move(self, kind: str, server: Server) -> bool:
+        return self._ask(Request(f"{kind} {server.name}", kind, [server], ignored=server.node))
 
     def _do_confirm(self, name: str) -> bool:
-        return self._at_once(name, operations.confirm, vm_states.RESIZED)
+        return self._at_once(name, self.operations.confirm, vm_states.RESIZED)
 
     def _do_revert(self, name: str) -> bool:
         server = self.cloud.servers.get(name)
         if server is None or server.source is None or not self.cloud.is_up(server.source):
             return False
-        return self._at_once(name, operations.revert, vm_states.RESIZED)
+        return self._at_once(name, self.operations.revert, vm_states.RESIZED)
 
     def _do_shelve(self, name: str) -> bool:
-        return self._at_once(name, operations.shelve, vm_states.ACTIVE)
+        return self._at_once(name, self.operations.shelve, vm_states.ACTIVE)
 
     def _do_park(self, name: str) -> bool:
-        def park(cloud: GroupCloud, server: Server) -> None:
-            operations.shelve(cloud, server, offload=False)
-
-        return self._at_once(name, park, vm_states.ACTIVE)
+        return self._at_once(name, self.operations.park, vm_states.ACTIVE)
 
     def _do_soft_delete(self, name: str) -> bool:
-        return self._at_once(name, operations.soft_delete, vm_states.ACTIVE)
+        return self._at_once(name, self.operations.soft_delete, vm_states.ACTIVE)
 
     def _do_restore(self, name: str) -> bool:
         states = (vm_states.SOFT_DELETED, vm_states.SHELVED)
-        return self._at_once(name, operations.restore, *states)
+        return self._at_once(name, self.operations.restore, *states)
 
     def _do_delete(self, name: str) -> bool:
         server = self.cloud.servers.get(name)
         if server is None or server.state in ("deleted", "scheduling") or not self.is_idle(server):
             return False
-        operations.delete(self.cloud, server)
+        self.operations.delete(self.cloud, server)
         return True
 
     def _do_ungroup(self, name: str) -> bool:
         group = self.cloud.groups.get(name)
         if group is None or group.is_deleted or self.running:
             return False
-        self.cloud.rows.remove_group(group.uuid)
+        self.operations.remove_group(self.cloud, group)
         group.is_deleted = True
         return True
 
     def _do_down(self, service: str, how: str) -> bool:
         if service in self.cloud.out:
             return False
-        operations.end_service(self.cloud, service, how)
+        self.operations.end_service(self.cloud, service, how)
         return True
 
     def _do_up(self, service: str) -> bool:
         if service not in self.cloud.out or self.running:
             return False
-        operations.start_service(self.cloud, service)
+        self.operations.start_service(self.cloud, service)
         return True
 
     def _do_time(self, seconds: str) -> bool:
-        self.cloud.stage.now += float(seconds)
+        self.cloud.pass_time(float(seconds))
         return True
 
     def _at_once(
-        self, name: str, function: Callable[[GroupCloud, Server], None], *states: str
+        self, name: str, function: Callable[[SeenCloud, Server], None], *states: str
     ) -> bool:
         """Let a compute do something with a VM on a host that runs."""
         server = self._idle(name, *states)
@@ -219,11 +214,8 @@ class Commands:
             return False
         return self.cloud.out.get(self.cloud.fabric.service(server.node)) in (None, "disabled")
 
-    def _ask(self, request: Request, function: Callable[[Scheduler], None]) -> bool:
+    def _ask(self, request: Request) -> bool:
         """Start a request for VMs."""
         self.running[request.name] = request
-        processes = list(self.cloud.schedulers.values())
-        process = processes[self._number % len(processes)]
-        self._number += 1
-        request.actor = self.cloud.stage.start(request.name, process, lambda: function(process))
+        self._send(request)
         return True

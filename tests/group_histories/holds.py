@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from hpc_sched.nova_glue.claim.holds import hold_numbers, hold_provider, hold_turn
 from hpc_sched.nova_glue.read.hold import Hold
-from tests.protocol.nova_model import name_of
 from tests.protocol.placement_model import Provider, Record
 
 if TYPE_CHECKING:
     from tests.group_histories.cloud import GroupCloud
+    from tests.group_histories.seen_cloud import SeenCloud
 
 # Digits of names and uuids that are prepared.
 _DIGITS = 8
@@ -37,18 +37,18 @@ def prepare(cloud: GroupCloud) -> None:
     placement.consumers[hold_provider.TURN] = Record(-1, "hpc_sched", "hpc_sched", generation=7)
 
 
-def of(cloud: GroupCloud) -> dict[str, Hold]:
+def of(cloud: SeenCloud) -> dict[str, Hold]:
     """Return the holds that have not ended, by name of the VM."""
     found = {}
-    for rows in cloud.placement.allocations.values():
+    for rows in cloud.allocations.values():
         here = {name: amount for (at, name), amount in rows.items() if at == hold_provider.UUID}
         hold = hold_numbers.hold_of(here) if here else None
-        if hold is not None and hold.until > cloud.stage.now:
-            found[name_of(hold.instance)] = hold
+        if hold is not None and hold.until > cloud.now:
+            found[cloud.name_of(hold.instance)] = hold
     return found
 
 
-def taken(cloud: GroupCloud, but: Collection[str]) -> Mapping[str, int]:
+def taken(cloud: SeenCloud, but: Collection[str]) -> Mapping[str, int]:
     """Return how many VMs are held on each node, but for some of them.
 
     :param but: names of VMs
@@ -61,7 +61,7 @@ def taken(cloud: GroupCloud, but: Collection[str]) -> Mapping[str, int]:
     return found
 
 
-def is_hold(cloud: GroupCloud, consumer: str) -> bool:
+def is_hold(cloud: SeenCloud, consumer: str) -> bool:
     """True if a consumer is a hold of the plugin, or the turn of all."""
-    held = cloud.placement.allocations.get(consumer, {})
+    held = cloud.allocations.get(consumer, {})
     return bool(held) and all(at == hold_provider.UUID for at, _ in held)

@@ -6,17 +6,15 @@ answered and the compute has not begun.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from nova.compute import task_states, vm_states
 
 from tests.group_histories.cloud import OWNER, GroupCloud
-from tests.group_histories.servers import Server
+from tests.group_histories.servers import Group, Server
 from tests.protocol.actors import Wait
 from tests.protocol.nova_model import Scheduler, uuid_of
 from tests.protocol.nova_rows import CELL, CELL0
-
-Operation = Callable[[GroupCloud, Scheduler, Server], None]
 
 _SHELVED, _OFFLOADED = vm_states.SHELVED, vm_states.SHELVED_OFFLOADED
 
@@ -27,6 +25,16 @@ def write_request(cloud: GroupCloud, servers: Sequence[Server]) -> None:
     cloud.rows.add_request(
         [server.uuid for server in servers], None if group.is_deleted else group.uuid
     )
+
+
+def add_group(cloud: GroupCloud, group: Group) -> None:
+    """Create a server group."""
+    cloud.rows.add_group(group.uuid)
+
+
+def remove_group(cloud: GroupCloud, group: Group) -> None:
+    """Delete a server group; its VMs live."""
+    cloud.rows.remove_group(group.uuid)
 
 
 def create(cloud: GroupCloud, scheduler: Scheduler, servers: Sequence[Server]) -> None:
@@ -46,10 +54,13 @@ def create(cloud: GroupCloud, scheduler: Scheduler, servers: Sequence[Server]) -
         _arrive(cloud, server, node)
 
 
-def settle(cloud: GroupCloud, server: Server, node: str) -> None:
-    """Let a new VM run on a node that it holds already."""
-    _enter_cell(cloud, server)
-    _arrive(cloud, server, node)
+def place(cloud: GroupCloud, servers: Sequence[Server], node_of: Mapping[str, str]) -> None:
+    """Let new VMs run, each on the node of its name."""
+    for server in servers:
+        node = node_of[server.name]
+        cloud.hold(server.uuid, [node])
+        _enter_cell(cloud, server)
+        _arrive(cloud, server, node)
 
 
 def evacuate(cloud: GroupCloud, scheduler: Scheduler, server: Server) -> None:
@@ -100,6 +111,16 @@ def unshelve(cloud: GroupCloud, scheduler: Scheduler, server: Server) -> None:
     _arrive(cloud, server, goal)
 
 
+#: What a request for one VM does, by its kind.
+MOVES: Mapping[str, Callable[[GroupCloud, Scheduler, Server], None]] = {
+    "evacuate": evacuate,
+    "migrate": migrate,
+    "live": live_migrate,
+    "resize": resize,
+    "unshelve": unshelve,
+}
+
+
 def confirm(cloud: GroupCloud, server: Server) -> None:
     """Give up the source of a migration."""
     cloud.hold(server.migration, [])
@@ -116,12 +137,16 @@ def revert(cloud: GroupCloud, server: Server) -> None:
     _arrive(cloud, server, source)
 
 
-def shelve(cloud: GroupCloud, server: Server, *, offload: bool = True) -> None:
-    """Shelve a VM; it gives up its host if it is offloaded."""
-    server.state = _OFFLOADED if offload else _SHELVED
-    if offload:
-        server.node, server.left_on = None, []
-        cloud.hold(server.uuid, [])
+def shelve(cloud: GroupCloud, server: Server) -> None:
+    """Shelve a VM and offload it: it gives up its host."""
+    server.state, server.node, server.left_on = _OFFLOADED, None, []
+    cloud.hold(server.uuid, [])
+    cloud.save(server)
+
+
+def park(cloud: GroupCloud, server: Server) -> None:
+    """Shelve a VM on its host."""
+    server.state = _SHELVED
     cloud.save(server)
 
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from nova.compute import vm_states
 
 from tests.group_histories import holds
-from tests.group_histories.cloud import GroupCloud
 from tests.group_histories.oracle import Bound
+from tests.group_histories.seen_cloud import SeenCloud
 from tests.group_histories.servers import Group, Server
 from tests.protocol.actors import Actor
-from tests.protocol.nova_model import uuid_of
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Request:
         """True if its place shows in Placement alone, and takes what is held at that moment."""
         return not (self.is_move and self.group.wish.is_guarantee)
 
-    def observe(self, cloud: GroupCloud) -> None:
+    def observe(self, cloud: SeenCloud) -> None:
         """Note what is true now."""
         found, view = rooms(cloud, self), view_of(cloud, self)
         if self.rooms is None:
@@ -65,7 +64,7 @@ class Request:
         if view not in self.views:
             self.views.append(view)
 
-    def bound(self, cloud: GroupCloud, view: View) -> Bound:
+    def bound(self, cloud: SeenCloud, view: View) -> Bound:
         """Return where its VMs may be, next to members."""
         fabric, wish = cloud.fabric, self.group.wish
         roots = {fabric.switch(None, node[0]) for node in view.members.values()}
@@ -74,15 +73,15 @@ class Request:
         return Bound.of(wish, one_root=one_root)
 
 
-def rooms(cloud: GroupCloud, request: Request) -> dict[str, int]:
+def rooms(cloud: SeenCloud, request: Request) -> dict[str, int]:
     """Return how many VMs of a request each node takes now."""
     own = {server.uuid for server in request.servers}
     held = holds.taken(cloud, _free_holds(cloud, request))
     found = {}
     for node, size in cloud.sizes.items():
         name = next(iter(cloud.demand))
-        key = (uuid_of(node), name)
-        others = (rows for uuid, rows in cloud.placement.allocations.items() if uuid not in own)
+        key = (cloud.provider(node), name)
+        others = (rows for uuid, rows in cloud.allocations.items() if uuid not in own)
         used = sum(rows.get(key, 0) for rows in others)
         is_left_out = request.ignored is not None and (
             cloud.fabric.service(request.ignored) == cloud.fabric.service(node)
@@ -93,7 +92,7 @@ def rooms(cloud: GroupCloud, request: Request) -> dict[str, int]:
     return found
 
 
-def _free_holds(cloud: GroupCloud, request: Request) -> set[str]:
+def _free_holds(cloud: SeenCloud, request: Request) -> set[str]:
     """Return the VMs whose holds are free for a request, or are claimed there by now."""
     found, held = {server.name for server in request.servers}, holds.of(cloud)
     for server in relatives(cloud, request):
@@ -104,7 +103,7 @@ def _free_holds(cloud: GroupCloud, request: Request) -> set[str]:
     return found
 
 
-def view_of(cloud: GroupCloud, request: Request) -> View:
+def view_of(cloud: SeenCloud, request: Request) -> View:
     """Return the group of a request now."""
     members, awaiting, taken = {}, set(), set()
     moving = {name: hold for name, hold in holds.of(cloud).items() if hold.is_moving}
@@ -121,7 +120,7 @@ def view_of(cloud: GroupCloud, request: Request) -> View:
     return View(members, frozenset(awaiting), frozenset(taken if is_hard else ()))
 
 
-def relatives(cloud: GroupCloud, request: Request) -> list[Server]:
+def relatives(cloud: SeenCloud, request: Request) -> list[Server]:
     """Return the other VMs of the group of a request.
 
     Those of its reservation if there is no server group, where the flavor has a constraint or a
@@ -136,7 +135,7 @@ def relatives(cloud: GroupCloud, request: Request) -> list[Server]:
     return []
 
 
-def followers(cloud: GroupCloud, request: Request, view: View) -> int:
+def followers(cloud: SeenCloud, request: Request, view: View) -> int:
     """Return how many VMs have their places held by a request, as they are to move now too."""
     servers = [cloud.servers[name] for name in view.awaiting]
     if request.kind == "unshelve":
@@ -146,13 +145,13 @@ def followers(cloud: GroupCloud, request: Request, view: View) -> int:
     return 0
 
 
-def holds_others(cloud: GroupCloud, node: str, *, is_move: bool) -> bool:
+def holds_others(cloud: SeenCloud, node: str, *, is_move: bool) -> bool:
     """True if guarantees hold with a VM on a node: its host is up, or disabled for creates."""
     how = cloud.out.get(cloud.fabric.service(node))
     return how is None or (how == "disabled" and not is_move)
 
 
-def _place(cloud: GroupCloud, server: Server) -> str | None:
+def _place(cloud: SeenCloud, server: Server) -> str | None:
     """Return the node where a VM is, or will be."""
     if server.state in ("failed", "deleted", vm_states.SOFT_DELETED):
         return None

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from nova.conf import CONF
 
 from tests.group_histories import fabrics
+from tests.group_histories.beginnings import FABRICS_TO_DRAW
+from tests.group_histories.checked_history import CheckedHistory
 from tests.group_histories.cloud import GroupCloud
 from tests.group_histories.drawing import Drawing
-from tests.group_histories.history import History, logged
+from tests.group_histories.history import History
 from tests.protocol.nova_model import NovaModel
 
 _HOLD_TIME = 300  # seconds
@@ -55,31 +57,29 @@ KINDS = (
 class Runs:
     """Runs histories, each on a cloud of its own."""
 
-    begin: Callable[[], NovaModel]
-    topologies: Mapping[str, Any]
+    begin: Callable[[], CheckedHistory]
+    #: Names of fabrics to draw from
+    fabrics: Sequence[str] = FABRICS_TO_DRAW
 
     def drawn(self, seed: int) -> Failure | None:
         """Return how the history of a seed fails, or None."""
-        history = self._begun()
-        return self._run(history, Drawing(seed, history.cloud).commands())
+        history = self.begin()
+        drawing = Drawing(seed, history.cloud, self.fabrics)
+        return self._run(history, drawing.commands())
 
     def replayed(self, commands: Iterable[str]) -> Failure | None:
         """Return how a history of some commands fails, or None."""
-        return self._run(self._begun(), commands)
+        return self._run(self.begin(), commands)
 
     def lines_of(self, commands: Iterable[str]) -> Sequence[str]:
         """Return what has happened in a history that must not fail."""
-        history = self._begun()
+        history = self.begin()
         failure = self._run(history, commands)
         assert failure is None, str(failure)
         return history.lines
 
-    def _begun(self) -> History:
-        model = self.begin()
-        return History(GroupCloud(model.rows, model.schedulers), self.topologies)
-
-    def _run(self, history: History, commands: Iterable[str]) -> Failure | None:
-        with logged(history):
+    def _run(self, history: CheckedHistory, commands: Iterable[str]) -> Failure | None:
+        with history.watched():
             try:
                 for command in commands:
                     history.do(command)
@@ -88,12 +88,17 @@ class Runs:
                 return Failure(text, history.commands, history.lines)
         return None
 
-    def shortest(self, failure: Failure) -> Failure:
-        """Return a failure of the same kind whose commands are all needed."""
-        is_shorter = True
+    def shortest(self, failure: Failure, most: int | None = None) -> Failure:
+        """Return a failure of the same kind whose commands are all needed.
+
+        :param most: number of replays, after which the shortest that was found is returned
+        """
+        is_shorter, replays = True, itertools.count(1)
         while is_shorter:
             is_shorter = False
             for fewer in _shortened(failure.commands):
+                if most is not None and next(replays) > most:
+                    return failure
                 found = self.replayed(fewer)
                 if found is not None and found.kind == failure.kind:
                     failure, is_shorter = found, True
@@ -146,7 +151,12 @@ def opened(begin: Callable[[], NovaModel], folder: Path) -> Iterator[Runs]:
     """Yield what runs histories."""
     with fabrics.loaded(folder) as topologies:
         CONF.set_override("follower_hold_time", _HOLD_TIME, "hpc_sched")
+
+        def begin_history() -> History:
+            model = begin()
+            return History(GroupCloud(model.rows, model.schedulers), topologies)
+
         try:
-            yield Runs(begin, topologies)
+            yield Runs(begin_history)
         finally:
             CONF.set_override("follower_hold_time", 0, "hpc_sched")
