@@ -29,6 +29,7 @@ SELECTIONS = {
 #: Parts of the nightly tier, each for a run of its own of at most an hour on two cores.
 PARTS = {
     "moves": "real computes: histories, moves, evacuations, failed builds",
+    "lives": "200 drawn histories of groups on real computes",
     "streams": "long streams of requests on shared hosts, and hundreds of them in shadow mode",
     "rooms": "clouds of devices, drawn at length",
     "planner": "exhaustive searches, integer programs, the golden record",

@@ -1,0 +1,1 @@
+"""Drawn histories of groups on a whole Nova, through its API."""
