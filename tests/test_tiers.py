@@ -45,7 +45,7 @@ def test_a_nightly_test_runs_where_it_is_asked_for(request, selection: str, runs
 
 def test_an_unknown_part_is_an_error_that_names_the_test_and_the_parts(request):
     request.node.add_marker(pytest.mark.nightly("move", "misspelt"), append=False)
-    with pytest.raises(pytest.UsageError, match=r"test_tiers.*one of moves, streams"):
+    with pytest.raises(pytest.UsageError, match=r"test_tiers.*one of moves, lives, streams"):
         tiers.tier_of(request.node)
 
 

@@ -28,7 +28,8 @@ def check(histories, seeds):
 
 @pytest.mark.ci
 def test_in_3_histories_no_group_is_refused_split_or_left(histories):
-    check(histories, range(3))
+    """They create, evacuate and unshelve VMs."""
+    check(histories, (5, 8, 19))
 
 
 @pytest.mark.nightly("lives", "200 histories on real computes take half an hour")
