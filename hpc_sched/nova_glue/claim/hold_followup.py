@@ -24,8 +24,9 @@ LOG = logging.getLogger(__name__)
 INTERVAL = 0.2  # seconds between two looks
 # Seconds until the next look after one in vain: Placement fails, or others write all the time.
 FAILED_PAUSE = 3.0
-# Seconds after which a hold is left to its end.
-IDLE = 120.0
+# Seconds after which Nova has claimed the place or given up. A request that it refuses lives on
+# until its objects are collected.
+IDLE = 30.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

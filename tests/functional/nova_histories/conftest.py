@@ -14,7 +14,7 @@ from nova.virt import fake
 from tests.functional.nova_histories.nova_group_cloud import NovaGroupCloud, ShiftedClock
 from tests.functional.nova_histories.nova_history import NovaHistory
 from tests.functional.nova_histories.nova_kind import DRAWN
-from tests.functional.tested_cloud import TestedCloud
+from tests.functional.tested_cloud import BUSY_MACHINE, TestedCloud
 from tests.group_histories import fabrics
 from tests.group_histories.runs import Runs
 from tests.turned_clock import installed
@@ -36,6 +36,7 @@ def _is_up(real: Callable[..., bool]) -> Callable[..., bool]:
 @pytest.fixture
 def histories(shared_cloud: TestedCloud, tmp_path: Path) -> Iterator[Runs]:
     """Return what runs histories on the shared cloud."""
+    shared_cloud.flags(cell_timeout=BUSY_MACHINE, group="hpc_sched")
     cloud = NovaGroupCloud(shared_cloud, ShiftedClock())
     at_once = fake.FakeDriver.live_migration
 

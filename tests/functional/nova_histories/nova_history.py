@@ -25,7 +25,7 @@ _POLL = 0.05
 # Seconds that a request waits for others before it writes to Placement.
 _MEETING = 1.0
 # Seconds in which computes and the plugin's threads end what a command has begun.
-_SETTLES = 30.0
+_SETTLES = 45.0
 
 
 class NovaHistory(CheckedHistory):
