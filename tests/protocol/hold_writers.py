@@ -12,6 +12,7 @@ import logging
 import random
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -36,7 +37,7 @@ from tests.protocol.placement_model import Response
 from tests.protocol.real_placement import RealPlacement
 
 INSTANCES = [str(UUID(int=number, version=4)) for number in range(1, 7)]
-UNTIL = 2**31 - 1
+UNTIL = int(time.time()) + 3600
 
 
 class Adapter:

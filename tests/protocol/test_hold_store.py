@@ -12,11 +12,13 @@ from hpc_sched.nova_glue.io.allocations import Answer
 from hpc_sched.nova_glue.read.hold import Hold, Holds
 from tests.protocol.direct import DirectAdapter, connected
 from tests.protocol.placement_model import PlacementModel, Provider
+from tests.turned_clock import TurnedClock
 
 pytestmark = pytest.mark.usefixtures("turned_clock")
 
 A, B = uuidsentinel.a, uuidsentinel.b
-LATE = 2_000_000_000
+# An hour after the turned clock begins.
+LATE = int(TurnedClock().unix_time()) + 3600
 
 
 def hold(instance: str, node: str = "n1") -> Hold:

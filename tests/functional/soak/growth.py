@@ -142,7 +142,7 @@ def look(requests: int, vms: int) -> Sample:
             landed_record.write_all()
         with mock.patch.object(claim_followup, "LATE", 0.0):
             claim_followup.look()
-        with mock.patch.object(hold_followup, "IDLE", 0.0):
+        with mock.patch.multiple(hold_followup, IDLE=0.0, _look_at=0.0):
             hold_followup.look()
         gc.collect()
     live: Counter[str] = Counter()

@@ -102,21 +102,20 @@ def of_group(
         cells = frozenset(cell.id for cell in databases.known_cells)
     elif group is not None:
         by_cell = {cell: [vm.uuid for vm in vms if vm.cell_id == cell] for cell in cells}
-        # A group of one VM needs no query; what that VM is tells which others move with it.
+        # Its own state says which others move with it; a group of one VM needs no query.
         answers = cell_members(context, by_cell if by_cell != {own_cell: [own]} else {})
     elif own_cell is not None:
         answers = siblings(context, own, own_cell)
     else:
         return None
     found = {placed.uuid for placed in answers.rows}
+    silent = {vm.uuid for vm in vms if vm.cell_id in answers.down}
     return GroupRecords(
         own,
         vms,
         [placed for placed in answers.rows if placed.uuid != own and not placed.is_gone],
         next((placed for placed in answers.rows if placed.uuid == own), None),
-        frozenset(vm.uuid for vm in vms if vm.cell_id in answers.down)
-        if known is not None
-        else uuids - found,
+        frozenset(silent if known is not None else uuids - found),
         cells,
         request.is_move or own_cell is not None or own in found,
         problems + answers.problems,
