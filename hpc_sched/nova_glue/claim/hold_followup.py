@@ -39,6 +39,7 @@ class _Followed:
 _followed: list[_Followed] = []
 _look_at = 0.0  # no look before that; monotonic time
 _lock = threading.Lock()  # of the list
+_look = threading.Lock()  # one look at a time: two would write the same holds
 
 
 def follow(claims: RequestClaims, spec: objects.RequestSpec) -> None:
@@ -52,6 +53,11 @@ def follow(claims: RequestClaims, spec: objects.RequestSpec) -> None:
 
 def look() -> None:
     """Remove the holds of instances that are claimed, or whose requests are over."""
+    with _look:
+        _release_ended()
+
+
+def _release_ended() -> None:
     global _look_at
     now = clock.current.monotonic()
     if now < _look_at:
