@@ -63,3 +63,12 @@ FAULTS: Mapping[str, Callable[[], AbstractContextManager[None]]] = {
     "soft_deleted": soft_deleted,
     "no_holds": no_holds,
 }
+
+#: A group that is shelved whole: with no_followers it does not come back together.
+SHELVED = (
+    "fabric one a=1,1 b=1",
+    "group w soft-affinity require=leaf",
+    "placed w1=a1,w2=a2",
+    "shelve w1",
+    "shelve w2",
+)

@@ -6,7 +6,7 @@ A history that fails is shown in its shortest form; its commands are replayed by
 
 import pytest
 
-from tests.group_histories.faults import FAULTS
+from tests.group_histories.faults import FAULTS, SHELVED
 
 
 def check(histories, seeds):
@@ -44,16 +44,9 @@ def test_histories_find_a_fault_of_the_plugin(histories, fault):
 
 
 def test_a_history_is_replayed_by_its_commands_alone(histories):
-    commands = [
-        "fabric one a=1,1 b=1",
-        "group w soft-affinity require=leaf",
-        "placed w1=a1,w2=a2",
-        "shelve w1",
-        "shelve w2",
-    ]
     with FAULTS["no_followers"]():
-        failure = histories.replayed([*commands, "unshelve w1"])
+        failure = histories.replayed([*SHELVED, "unshelve w1"])
     assert failure is not None
-    assert failure.commands == [*commands, "unshelve w1"]
+    assert failure.commands == [*SHELVED, "unshelve w1"]
     assert "2 of the group could be placed before (guarantees), 1 can now" in failure.error
-    assert histories.replayed([*commands, "unshelve w1", "unshelve w2"]) is None
+    assert histories.replayed([*SHELVED, "unshelve w1", "unshelve w2"]) is None

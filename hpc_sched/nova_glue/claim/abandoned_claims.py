@@ -38,7 +38,7 @@ CONFLICT_RETRIES, FIRST_SLEEP = 5, 0.02
 @dataclass(slots=True)
 class _Examined:
     again_at: float  # monotonic time; infinite after the last time
-    pause: float
+    pause: float  # seconds from the next time to the one after it
 
 
 @dataclass(slots=True)
@@ -77,13 +77,13 @@ def look() -> None:
     due.sort(key=lambda one: _due_since(one.uuid))
     for one in due[:MAX_READS]:
         before = _memory.examined.get(one.uuid)
-        pause = FIRST_PAUSE if before is None else PAUSE_FACTOR * before.pause
+        pause = FIRST_PAUSE if before is None else before.pause
         if not release(one):
             # Placement may fail for this one alone: the next look begins with others.
-            _memory.examined[one.uuid] = _Examined(now, pause / PAUSE_FACTOR)
+            _memory.examined[one.uuid] = _Examined(now, pause)
             return
         again_at = math.inf if one.is_over else now + pause
-        _memory.examined[one.uuid] = _Examined(again_at, pause)
+        _memory.examined[one.uuid] = _Examined(again_at, PAUSE_FACTOR * pause)
     _memory.after = max(_memory.after, _settled(found))
 
 

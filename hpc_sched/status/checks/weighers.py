@@ -29,6 +29,7 @@ from hpc_sched.status.finding import (
 from hpc_sched.status.inspected_cloud import CONF, InspectedCloud, unread_cells
 from hpc_sched.topology import plurals
 from hpc_sched.weighers.group_weigher import GroupWeigher, TopologyWeigher
+from hpc_sched.weighers.hop_byte import HopByteWeigher
 from hpc_sched.weighers.mdobp import MDOBPWeigher
 
 NOVAS = "nova.scheduler.weights.all_weighers"
@@ -139,7 +140,8 @@ def check(_cloud: InspectedCloud) -> Verdict:
     for name, count in Counter(one.name for one in weighers).items():
         if count > 1:
             yield warning(f"{name} is enabled {count} times and counts as often. Name it once.")
-    if CONF.hpc_sched.gather_groups and HOP_BYTE.rpartition(".")[2] not in names(deciding):
+    follows = any(isinstance(one.weigher, HopByteWeigher) for one in deciding)
+    if CONF.hpc_sched.gather_groups and not follows:
         yield warning(
             "gather_groups brings no group together: HopByteWeigher alone follows it. Set "
             + _line(*(path for path in paths if path not in by_topology), HOP_BYTE)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.functional.nova_histories.nova_kind import LIVES
 from tests.functional.shared_clouds import cloud_mark
-from tests.group_histories.faults import FAULTS
+from tests.group_histories.faults import FAULTS, SHELVED
 
 pytestmark = cloud_mark(LIVES)
 
@@ -50,15 +50,8 @@ def test_histories_find_that_the_rest_of_a_group_is_forgotten(histories):
 
 @pytest.mark.nightly("lives", "a history of one group on real computes")
 def test_a_history_is_replayed_by_its_commands_alone(histories):
-    commands = [
-        "fabric one a=1,1 b=1",
-        "group w soft-affinity require=leaf",
-        "placed w1=a1,w2=a2",
-        "shelve w1",
-        "shelve w2",
-    ]
     with FAULTS["no_followers"]():
-        failure = histories.replayed([*commands, "unshelve w1"])
+        failure = histories.replayed([*SHELVED, "unshelve w1"])
     assert failure is not None
     assert "2 of the group could be placed before (guarantees), 1 can now" in failure.error
-    assert histories.replayed([*commands, "unshelve w1", "unshelve w2"]) is None
+    assert histories.replayed([*SHELVED, "unshelve w1", "unshelve w2"]) is None
