@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from nova.scheduler.client import report
 
+from hpc_sched.core.room.resource_request import RequestGroup, ResourceRequest
 from hpc_sched.nova_glue.io import placement
 from hpc_sched.nova_glue.io.placement import ProviderStocks, Stock
 from hpc_sched.nova_glue.read.room import compared_hosts
 from hpc_sched.nova_glue.read.room.allocation_candidates import AllocationCandidates
+from hpc_sched.nova_glue.read.room.candidates.nova_query import NovaQuery
 from hpc_sched.nova_glue.read.room.placement_amounts import PlacementAmounts
 from tests.functional import faults
 from tests.functional.pods import states_of
@@ -46,6 +48,7 @@ class Client:
         if url.endswith("/usages"):
             return Answer({"usages": {"VCPU": 3}})
         inventory = {"total": 10, "reserved": 2, "allocation_ratio": 1.5}
+        inventory |= {"min_unit": 1, "max_unit": 10, "step_size": 1}
         return Answer({"inventories": {"VCPU": inventory}})
 
 
@@ -53,7 +56,7 @@ def test_what_is_reserved_is_not_overcommitted(monkeypatch):
     """Placement's capacity is (total - reserved) * allocation_ratio."""
     monkeypatch.setattr(report, "report_client_singleton", Client)
     found = placement.read_providers(["provider"])
-    assert found == ProviderStocks({"provider": {"VCPU": Stock(12, 3, 2)}})
+    assert found == ProviderStocks({"provider": {"VCPU": Stock(12, 3, 2, 1, 10, 1)}})
 
 
 @pytest.mark.parametrize(
@@ -91,8 +94,9 @@ def test_a_placement_that_has_not_answered_is_not_asked_again(monkeypatch):
         return ProviderStocks(problem="Placement: no answer within 2 s")
 
     monkeypatch.setattr(placement, "read_providers", read)
-    states, demand = with_candidates(states_of("leaf1")), {"VCPU": 4}
-    amounts = PlacementAmounts(states, demand, AllocationCandidates(states))
+    states = with_candidates(states_of("leaf1"))
+    query = NovaQuery((ResourceRequest((RequestGroup("", {"VCPU": 4}),)),))
+    amounts = PlacementAmounts(states, query, AllocationCandidates(states))
     amounts.read_hosts([0, 1])
     amounts.read_hosts([2, 3])
     assert asked == [[states[0].uuid, states[1].uuid]]

@@ -25,8 +25,8 @@ from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_conf
 from hpc_sched.core.room.device_fitting import RecordedDevices
 from hpc_sched.core.room.provider_tree import Provider, ProviderInventory
-from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.room import recorded_fitting
+from hpc_sched.nova_glue.read.room.candidates.nova_query import NovaQuery
 from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
 from hpc_sched.nova_glue.read.room.nova_fitting import NovaFitting
 from hpc_sched.snapshot import group_fit, request_builder
@@ -162,11 +162,11 @@ def scheduler_room(vcpus: int, specs: Mapping[str, str], recorded: RecordedDevic
         state.numa_topology = objects.NUMATopology.obj_from_db_obj(recorded.numa_topology)
     found = objects.pci_device_pool.from_pci_stats(recorded.pci_stats)
     state.pci_stats = stats.PciDeviceStats(state.numa_topology, stats=found)
-    demand = request_spec.demand(spec)
+    query = NovaQuery.of(spec)
     state.allocation_candidates = [
-        {"allocations": {uuids.n1: {"resources": demand}}, "mappings": {"": [uuids.n1]}}
+        {"allocations": {uuids.n1: {"resources": query.demand}}, "mappings": {"": [uuids.n1]}}
     ]
-    rooms = HostRooms([state], demand, NovaFitting.of(spec))
+    rooms = HostRooms([state], query, NovaFitting.of(spec))
     return int(np.minimum(rooms.room, rooms.verified(rooms.room))[0])
 
 

@@ -17,7 +17,7 @@ from oslo_utils import uuidutils
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.room import candidate_enumeration
-from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.room.candidates.nova_query import NovaQuery
 from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
 from hpc_sched.snapshot.room import flavor_request, pci_aliases, provider_trees
 from hpc_sched.snapshot.room.snapshot_rooms import SnapshotRooms
@@ -223,11 +223,11 @@ def test_candidates_and_rooms_are_those_of_the_scheduler(
     }
     alone = [uuid for uuid in written.hosts if uuid in shares]
     together = [uuid for uuid in written.hosts if uuid in requests and uuid not in shares]
-    demand = request_spec.demand(spec)
+    query = NovaQuery.of(spec)
     expected_rooms = dict.fromkeys(written.hosts, 0)
     for hosts in [together, *([uuid] for uuid in alone)]:
         states = [written.state(uuid, requests[uuid]) for uuid in hosts]
-        theirs = HostRooms(states, demand, None)
+        theirs = HostRooms(states, query, None)
         theirs.read_all()
         expected_rooms |= dict(zip(hosts, verified(theirs).tolist(), strict=True))
     assert dict(zip(written.hosts, rooms.room.tolist(), strict=True)) == expected_rooms

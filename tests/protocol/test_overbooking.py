@@ -6,10 +6,12 @@ from collections import Counter
 import nova.conf
 import pytest
 
+from hpc_sched.core.room.resource_request import RequestGroup, ResourceRequest
 from hpc_sched.nova_glue.claim import overbooking
 from hpc_sched.nova_glue.io import placement
 from hpc_sched.nova_glue.io.placement import ProviderStocks, Stock
 from hpc_sched.nova_glue.read.room import compared_hosts
+from hpc_sched.nova_glue.read.room.candidates.nova_query import NovaQuery
 from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
 from tests.functional import states
 from tests.protocol.test_transcripts import TRANSCRIPTS
@@ -78,7 +80,7 @@ def test_a_look_after_a_claim_is_not_a_comparison_with_what_nova_compute_reports
     host.allocation_candidates = [
         {"allocations": {host.uuid: {"resources": {"VCPU": 2}}}, "mappings": {"": [host.uuid]}}
     ]
-    rooms = HostRooms([host], {"VCPU": 2}, None)
+    rooms = HostRooms([host], NovaQuery((ResourceRequest((RequestGroup("", {"VCPU": 2}),)),)), None)
     held = host.allocation_candidates[:1]
     rooms.hold(lambda: held)
     stocks[host.uuid] = {"VCPU": Stock(8, 2)}

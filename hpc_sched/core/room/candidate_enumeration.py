@@ -60,6 +60,33 @@ def candidates(
     return list(found.values())
 
 
+def most_by_class(tree: ProviderTree, requests: Sequence[ResourceRequest]) -> dict[str, int]:
+    """Return by class how many VMs at most fit in a tree if no other class counts.
+
+    Never less than what fits: each provider counts in whole parts of the least amount that it may
+    be requested for, whatever else of a request must come from it. Without classes that not every
+    request names; 0 where the root lacks what is required of it. O(providers * groups).
+
+    :param requests: alternatives; each VM is claimed by one of them
+    """
+    least: dict[Inventory, int] = {}
+    free: dict[Inventory, int] = {}
+    for request in requests:
+        for part in _parts(tree, request) if request.root.fulfils([tree.root]) else ():
+            for provider in part.providers:
+                for name, amount in part.resources.items():
+                    key = provider.uuid, name
+                    least[key] = min(least.get(key, amount), amount)
+                    found = provider.inventories[name]
+                    free[key] = found.capacity - found.used
+    demands = [request.demand for request in requests]
+    usable = dict.fromkeys(sorted(set.intersection(*map(set, demands))), 0)
+    for (uuid, name), amount in least.items():
+        if name in usable:
+            usable[name] += free[uuid, name] // amount * amount
+    return {name: most // min(demand[name] for demand in demands) for name, most in usable.items()}
+
+
 def _parts(tree: ProviderTree, request: ResourceRequest) -> list[_Part]:
     parts: list[_Part] = []
     last: tuple[object, ...] | None = None

@@ -99,7 +99,7 @@ class ProviderTree:
         """Return what trees have in common that differ in the uuids of their own providers."""
         numbers = {provider.uuid: number for number, provider in enumerate(self.own)}
         return (
-            tuple(provider.uuid for provider in self.shared),
+            tuple((one.uuid, tuple(one.inventories.items())) for one in self.shared),
             tuple(
                 (numbers.get(one.parent or ""), tuple(one.inventories.items()), one.traits)
                 for one in self.own

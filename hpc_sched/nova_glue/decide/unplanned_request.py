@@ -14,6 +14,7 @@ from hpc_sched.nova_glue.read.instances import group_members, mdobp_input
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.read.nova_claims import NovaClaims
 from hpc_sched.nova_glue.read.room import compared_hosts, host_state_room
+from hpc_sched.nova_glue.read.room.candidates.nova_query import NovaQuery
 from hpc_sched.topology.tree import name_rank
 
 
@@ -34,7 +35,7 @@ class UnplannedRequest:
 
         :param colocated: the VMs that run on the hosts
         """
-        demand, policy = request_spec.demand(spec), request_spec.policy_of(spec)
+        demand, policy = NovaQuery.of(spec).demand, request_spec.policy_of(spec)
         packing = mdobp_input.packing(demand, policy, states, colocated)
         members = np.zeros(len(states), dtype=np.int64)
         if packing.members_first:

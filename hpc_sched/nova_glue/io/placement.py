@@ -29,7 +29,20 @@ class Stock:
 
     capacity: int  # (total - reserved) * allocation ratio, rounded down
     used: int
-    reserved: int = 0  # 0 too where it was not read
+    # As below too where they were not read.
+    reserved: int = 0
+    min_unit: int = 1
+    max_unit: int | None = None
+    step_size: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Where a provider is in its tree, and its traits."""
+
+    root: str
+    parent: str | None
+    traits: Sequence[str]
 
 
 # Consumer to resource class to amount.
@@ -43,6 +56,9 @@ class ProviderStocks:
     # Provider to resource class.
     stocks: dict[str, Mapping[str, Stock]] = field(default_factory=dict)
     problem: str | None = None  # why something is missing
+    # Of whole trees alone: by provider, and what the candidates take together of several trees.
+    nodes: dict[str, Node] = field(default_factory=dict)
+    shared: set[frozenset[str]] = field(default_factory=set)
 
 
 def read_providers(uuids: Sequence[str], seconds: float | None = None) -> ProviderStocks:
@@ -86,22 +102,35 @@ def read_consumers(uuids: Collection[str]) -> dict[str, Consumers]:
     return dict(found)
 
 
-def read_trees(demands: Iterable[Mapping[str, int]]) -> ProviderStocks:
-    """Return the stocks of all trees of providers with room for each of some demands.
+def read_trees(queries: Iterable[str]) -> ProviderStocks:
+    """Return the stocks of all trees of providers that answer some queries, and their nodes.
 
-    One call for each demand, whatever the number of hosts; never raises.
+    One call for each query, whatever the number of hosts; never raises. No further query is begun
+    when most of the time is over, and that is no problem.
 
-    :param demands: resource class to amount, all of one provider
+    :param queries: for allocation candidates; what comes from several providers multiplies them
     """
 
-    def read(client: report.SchedulerReportClient, found: ProviderStocks, _until: float) -> None:
-        for demand in demands:
-            answer = _get(client, f"/allocation_candidates?{_resources(demand)}")
+    def read(client: report.SchedulerReportClient, found: ProviderStocks, until: float) -> None:
+        for query in queries:
+            if found.stocks and clock.current.monotonic() >= until:
+                break
+            answer = _get(client, f"/allocation_candidates?{query}")
             for uuid, summary in answer["provider_summaries"].items():
                 found.stocks[uuid] = {
                     name: Stock(int(stock["capacity"]), int(stock["used"]))
                     for name, stock in summary["resources"].items()
                 }
+                found.nodes[uuid] = Node(
+                    summary["root_provider_uuid"],
+                    summary["parent_provider_uuid"],
+                    summary["traits"],
+                )
+            for candidate in answer["allocation_requests"]:
+                if len(uuids := candidate["allocations"].keys()) > 1:
+                    roots = {found.nodes[uuid].root for uuid in uuids}
+                    if len(roots) > 1:
+                        found.shared.add(frozenset(uuids))
 
     return _read(read, ALL_HOSTS)
 
@@ -131,8 +160,10 @@ def _read(
     found = ProviderStocks()
     until = clock.current.monotonic() + PART_OF_TIME * request_deadline.remaining()
     problem = ask(lambda: read(report.report_client_singleton(), found, until), source)
-    # A copy: an abandoned thread may go on.
-    return ProviderStocks(dict(found.stocks), problem or found.problem)
+    # Copies: an abandoned thread may go on.
+    return ProviderStocks(
+        dict(found.stocks), problem or found.problem, dict(found.nodes), set(found.shared)
+    )
 
 
 def ask(read: Callable[[], None], source: str = PLACEMENT) -> str | None:
@@ -155,6 +186,9 @@ def _stocks_of(client: report.SchedulerReportClient, uuid: str) -> dict[str, Sto
             int((found["total"] - found["reserved"]) * found["allocation_ratio"]),
             int(usages.get(name, 0)),
             int(found["reserved"]),
+            int(found["min_unit"]),
+            int(found["max_unit"]),
+            int(found["step_size"]),
         )
         for name, found in inventories.items()
     }

@@ -257,7 +257,7 @@ def _rooms(
     holds: Holds,
 ) -> HostRooms:
     most = server_group_policy.most_per_host(request.max_per_host)
-    rooms = HostRooms(states, request.demand, request.fitting, most_per_host=most)
+    rooms = HostRooms(states, request.query, request.fitting, most_per_host=most)
     rooms.keep_free(_held_for_others(request, found, states, holds))
     return rooms
 

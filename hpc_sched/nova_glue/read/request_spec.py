@@ -18,6 +18,7 @@ from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.read import whole_group
+from hpc_sched.nova_glue.read.room.candidates.nova_query import NovaQuery
 from hpc_sched.nova_glue.read.room.nova_fitting import NovaFitting
 
 
@@ -33,6 +34,7 @@ class RequestedGroup:
     member_uuids: frozenset[str]
     count: int  # VMs of the request when it was made
     demand: dict[str, int]  # resource class to the amount of one VM
+    query: NovaQuery  # what Nova has requested of Placement for one VM
     hpc_specs: HPCSpecs
     request_id: str | None = None  # of the API request, req-...
     project_id: str | None = None
@@ -99,6 +101,7 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGrou
         return None
     group, policy, is_moved = _server_group(spec), policy_of(spec), is_move(spec)
     members, count = _value_of(group, "members") or (), count_of(spec)
+    query = NovaQuery.of(spec)
     return RequestedGroup(
         instance_uuid=spec.instance_uuid,
         group_uuid=server_group_of(spec),
@@ -108,7 +111,8 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGrou
         else None,
         member_uuids=frozenset(members),
         count=count,
-        demand=demand(spec),
+        demand=query.demand,
+        query=query,
         hpc_specs=hpc_specs,
         request_id=request_id_of(spec),
         project_id=project_of(spec),
@@ -221,12 +225,6 @@ def _server_group(spec: objects.RequestSpec) -> objects.InstanceGroup | None:
 def _value_of(found: Any, name: str) -> Any:
     """Return a field of one of Nova's objects; None if it is not set, or there is no object."""
     return getattr(found, name) if found is not None and name in found else None
-
-
-def demand(spec: objects.RequestSpec) -> dict[str, int]:
-    """Return the amount of each resource class that one VM takes, as Nova claims in Placement."""
-    wanted = scheduler_utils.ResourceRequest.from_request_spec(spec)
-    return {name: int(amount) for name, amount in wanted.merged_resources().items() if amount}
 
 
 def count_of(spec: objects.RequestSpec) -> int:

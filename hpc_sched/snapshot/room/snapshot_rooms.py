@@ -7,7 +7,8 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.capacity import UNBOUNDED
-from hpc_sched.core.room import candidate_enumeration
+from hpc_sched.core.room import tree_candidates
+from hpc_sched.core.room.candidate_enumeration import AllocationCandidate
 from hpc_sched.core.room.claim_search import claim_order
 from hpc_sched.core.room.device_fitting import DeviceFitting
 from hpc_sched.core.room.hypervisor_rooms import HypervisorRooms
@@ -27,7 +28,7 @@ class _Kind:
     """Hypervisors that have the same, with the same in use: they take the same VMs."""
 
     tree: ProviderTree  # of the first one
-    candidates: Sequence[candidate_enumeration.AllocationCandidate]  # in it
+    candidates: Sequence[AllocationCandidate]  # in it
     most: Mapping[str, int]  # VMs by resource class, if no other class counted
     room: int  # VMs; a bound if they must be fitted too
 
@@ -97,20 +98,11 @@ class SnapshotRooms(HypervisorRooms):
             for one in kind.candidates
         )
 
-    def candidates(self, i: int) -> Sequence[candidate_enumeration.AllocationCandidate]:
+    def candidates(self, i: int) -> Sequence[AllocationCandidate]:
         """Return the allocation candidates of a hypervisor."""
         kind, own = self._kinds[i], self._trees[i].own
         uuids = {old.uuid: new.uuid for old, new in zip(kind.tree.own, own, strict=False)}
-        return [
-            candidate_enumeration.AllocationCandidate(
-                {(uuids.get(uuid, uuid), name): n for (uuid, name), n in one.amounts.items()},
-                {
-                    suffix: tuple(uuids.get(uuid, uuid) for uuid in found)
-                    for suffix, found in one.mappings.items()
-                },
-            )
-            for one in kind.candidates
-        ]
+        return [tree_candidates.renamed(one, uuids) for one in kind.candidates]
 
     def _by_class(self) -> dict[str, Array]:
         return {
@@ -199,7 +191,7 @@ def _kind(
     # Nova gives a host the candidates that take something of its root provider.
     found = [
         one
-        for one in candidate_enumeration.candidates(tree, request)
+        for one in tree_candidates.candidates(tree, request)
         if any(uuid == tree.root.uuid for uuid, _ in one.amounts)
     ]
     amounts, free = [one.amounts for one in found], tree.free()
@@ -212,16 +204,4 @@ def _kind(
         room = min(times(free, amounts[0]), bound)
     elif not is_fitted:
         room = len(claim_order(amounts, free, bound))
-        if len(found) == candidate_enumeration.MOST and room < bound:
-            room = max(room, _one_by_one(tree, request, bound))
     return _Kind(tree, found, most, room)
-
-
-def _one_by_one(tree: ProviderTree, request: ResourceRequest, most: int) -> int:
-    """Return the VMs that a tree takes if each one gets the first candidate that is left."""
-    for number in range(most):
-        found = candidate_enumeration.candidates(tree, request, 1)
-        if not found:
-            return number
-        tree = tree.less({key: -amount for key, amount in found[0].amounts.items()})
-    return most

@@ -19,6 +19,7 @@ from hpc_sched.nova_glue.read.room.allocation_candidates import (
     Candidate,
     amounts_of,
 )
+from hpc_sched.nova_glue.read.room.candidates.nova_query import HOST_CLASSES, NovaQuery
 from hpc_sched.nova_glue.read.room.nova_fitting import NovaFitting
 from hpc_sched.nova_glue.read.room.placement_amounts import PlacementAmounts
 
@@ -43,7 +44,7 @@ class HostRooms(HypervisorRooms):
     def __init__(
         self,
         states: Sequence[host_manager.HostState],
-        demand: Mapping[str, int],
+        query: NovaQuery,
         fitting: NovaFitting | None,
         *,
         most_per_host: int = UNBOUNDED,
@@ -53,12 +54,12 @@ class HostRooms(HypervisorRooms):
         :param most_per_host: VMs of the request that the group's policy allows on a host
         """
         self._states = states
-        self._demand = demand
+        self._demand = demand = query.demand
         self._most_per_host = most_per_host
         # VMs that each takes fewer, as room is held for VMs of other groups.
         self._held_for_others = np.zeros(len(states), dtype=np.int64)
         self.candidates = AllocationCandidates(states)
-        self._placement = PlacementAmounts(states, demand, self.candidates)
+        self._placement = PlacementAmounts(states, query, self.candidates)
         self._has_failed = False  # whether a failure of Nova's code was logged
         self._until = 0.0  # monotonic time at which hosts outside a plan are left out
         rooms = np.array(
@@ -147,7 +148,7 @@ class HostRooms(HypervisorRooms):
             return None
         found: dict[int, Amounts] = {}
         for i in positions:
-            keys = {key for one in self.candidates.amounts(i) for key in one} & excess.keys()
+            keys = {key for one in self._amounts(i) for key in one} & excess.keys()
             if keys:
                 self._take_over(i)
             if over := {key: excess[key] for key in sorted(keys) if excess[key]}:
@@ -202,15 +203,32 @@ class HostRooms(HypervisorRooms):
                 )
         return found
 
-    def _most_by_class(self, i: int) -> dict[str, int]:
+    def _most_by_class(self, i: int) -> Mapping[str, int]:
+        placement, root = self._placement, self._states[i].uuid
+        if placement.has_tree(i):
+            return placement.trees.most_by_class(root, placement.free_of)
         candidates = self._amounts(i)
-        return most_by_class(self._placement.free(candidates), candidates)
+        found = most_by_class(placement.free(candidates), candidates)
+        if placement.may_be_cut(i):
+            # Those that were offered may have devices in common.
+            return {name: most for name, most in found.items() if name in HOST_CLASSES}
+        return found
+
+    def _candidates(self, i: int) -> list[Candidate]:
+        """Return the candidates of a host for a VM, of different amounts.
+
+        Those in its tree, offered or not, if that was read.
+        """
+        placement, root = self._placement, self._states[i].uuid
+        if not placement.has_tree(i):
+            return self.candidates.different(i)
+        return self.candidates.matching(i, placement.trees.candidates(root, placement.free_of))
 
     def _amounts(self, i: int) -> list[Amounts]:
-        return self.candidates.amounts(i)
+        return list(map(amounts_of, self._candidates(i)))
 
     def _mappings(self, i: int) -> list[Mapping[str, Any]]:
-        return [found["mappings"] for found in self._states[i].allocation_candidates]
+        return [found["mappings"] for found in self._candidates(i)]
 
     def _free(self, _i: int, candidates: Sequence[Amounts]) -> dict[Inventory, int]:
         return self._placement.free(candidates)
@@ -252,7 +270,11 @@ class HostRooms(HypervisorRooms):
             if not self._has_failed:
                 LOG.exception("Host %s is left out of plans", self._states[i].nodename)
             self._has_failed, order = True, ()
-        self.candidates.plan(i, order)
+        if order:
+            found = self._candidates(i)
+            self.candidates.plan(i, [found[number] for number in order])
+        else:
+            self.candidates.plan(i, ())
         return order
 
     def _claims(self, i: int, number: int, taken: Amounts) -> list[Amounts]:

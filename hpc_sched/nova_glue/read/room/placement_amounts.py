@@ -1,9 +1,8 @@
 """What is free in Placement on the hosts of one request, as far as it has been read."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import os_resource_classes as orc
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
@@ -16,15 +15,20 @@ from hpc_sched.nova_glue.read.room.allocation_candidates import (
     Candidate,
     amounts_of,
 )
+from hpc_sched.nova_glue.read.room.candidates.host_trees import HostTrees
+from hpc_sched.nova_glue.read.room.candidates.nova_query import HOST_CLASSES, NovaQuery
 
 LOG = logging.getLogger(__name__)
 
-# Classes of which a HostState has the amounts.
-HOST_CLASSES = frozenset({orc.VCPU, orc.PCPU, orc.MEMORY_MB, orc.DISK_GB})
 # Providers that are read one by one; of more, all of a resource class are read at once.
 FEW = 8
 # Hosts of one plan beyond which all hosts are read at once.
 MANY = 32
+# Hosts that are read one by one for one plan.
+MOST_AT_ONCE = 64
+# Devices beyond which the trees of all hosts are read: that is one candidate a host, and no more
+# than one a device where hosts with a device are read.
+MANY_DEVICES = 4096
 
 
 class PlacementAmounts:
@@ -33,18 +37,23 @@ class PlacementAmounts:
     def __init__(
         self,
         states: Sequence[host_manager.HostState],
-        demand: Mapping[str, int],
+        query: NovaQuery,
         candidates: AllocationCandidates,
     ) -> None:
         # Returns what the request has claimed for VMs that Nova has not placed: Placement counts
         # it as used, and it is free for them.
         self.held: Callable[[], Iterable[Candidate]] = tuple
         self._states = states
-        self._demand = demand
+        self._demand = query.demand
         self._candidates = candidates
+        self._query = query
+        self.trees = HostTrees(query.requests)
         self._free: dict[Inventory, int] = {}
+        self._names: dict[str, tuple[str, ...]] = {}  # provider to the classes that were read
         self.providers: set[str] = set()  # that were read
         self.sharing: set[str] = set()  # those in candidates of several hosts
+        self._is_beyond_hosts = False  # whether devices or shared disks are demanded
+        self._sought: set[int] = set()  # hosts that were read alone, with devices
         self._is_all_read = False  # whether all hosts were read, or could not be
         self._has_failed = False  # whether Placement has not answered: it is not asked again
         # Whether a host has more or less than its HostState says, and not for instances in flight.
@@ -58,6 +67,20 @@ class PlacementAmounts:
             for key, amount in found.items()
         }
 
+    def free_of(self, provider: str) -> dict[str, int]:
+        """Return what is free of a provider that was read, by resource class."""
+        return {name: self._free[provider, name] for name in self._names.get(provider, ())}
+
+    def has_tree(self, i: int) -> bool:
+        """True if the tree of a host is read, with the amounts of all its providers."""
+        root = self._states[i].uuid
+        return self.trees.has(root) and self.providers.issuperset(self.trees.providers(root))
+
+    def may_be_cut(self, i: int) -> bool:
+        """True if Placement may have offered some candidates of a host: its tree is unread."""
+        is_unread = self._is_beyond_hosts and not self._has_failed and i not in self._sought
+        return is_unread and not self.has_tree(i)
+
     def is_known(self, i: int) -> bool:
         """True if the amounts of a host were read, or compared with its HostState."""
         state = self._states[i]
@@ -68,10 +91,11 @@ class PlacementAmounts:
         self._free |= {key: self._free.get(key, 0) - claimed[key] for key in claimed}
 
     def read_beyond_hosts(self) -> bool:
-        """Read the providers of devices and shared disks; return whether any are demanded.
+        """Read the trees of hosts; return whether devices or shared disks are demanded.
 
-        No call if a HostState has the amounts of all that is demanded. Else two calls for each
-        provider, if these are few, or one for each resource class.
+        No call if a HostState has the amounts of all that is demanded. Else one for the trees of
+        all hosts with the device, one more where shared processors may replace pinned ones, and
+        two for each of a few providers: those in other trees, and devices of different units.
         """
         if HOST_CLASSES.issuperset(self._demand) and not any(
             len(found.get("allocations", ())) > 1
@@ -81,57 +105,107 @@ class PlacementAmounts:
             for found in state.allocation_candidates
         ):
             return False
-        least: dict[str, int] = {}  # resource class to the least amount of a candidate
-        elsewhere: dict[str, str] = {}  # provider to a host
-        for i, state in enumerate(self._states):
-            for (provider, name), amount in (
-                item for found in self._candidates.amounts(i) for item in found.items()
-            ):
-                if state.vcpus_total and (provider != state.uuid or name not in HOST_CLASSES):
-                    if elsewhere.setdefault(provider, state.uuid) != state.uuid:
-                        self.sharing.add(provider)
-                    least[name] = min(least.get(name, amount), amount)
-        if len(elsewhere) <= FEW:
-            self._keep(placement.read_providers(sorted(elsewhere)))
-            return bool(elsewhere)
-        self._keep(placement.read_trees({name: amount} for name, amount in sorted(least.items())))
+        offered = {
+            state.uuid: self._candidates.providers(i)
+            for i, state in enumerate(self._states)
+            if state.vcpus_total
+        }
+        self._is_beyond_hosts = bool(offered)
+        if not offered:
+            return False
+        self._read_trees(self._query.of_trees(self._device_of(offered)))
+        hosts_of: Counter[str] = Counter()
+        for root, providers in sorted(offered.items()):
+            hosts_of.update(providers)
+            if self.trees.has(root):
+                others = sorted(one for one in providers if self.trees.root_of(one) != root)
+                self.trees.reach([root, *others])
+                self.sharing.update(others)
+        self.sharing |= {one for one, number in hosts_of.items() if number > 1}
+        few = [*self.sharing, *(hosts_of if len(hosts_of) <= FEW else ())]
         if not self._has_failed:
-            self._keep(placement.read_providers(sorted(elsewhere.keys() - self.providers)[:FEW]))
+            unread = sorted(set(few) - self.providers)[:FEW]
+            self._keep(placement.read_providers(unread))
         return True
+
+    def _device_of(self, offered: Mapping[str, set[str]]) -> dict[str, int]:
+        """Return the device that all hosts of the request have, {} if these are too many.
+
+        Hosts without it are left out of an answer, but each device is a candidate there.
+        """
+        if sum(map(len, offered.values())) > MANY_DEVICES:
+            return {}
+        least: dict[str, int] = {}
+        for request in self._query.requests:
+            for group in request.groups:
+                for name in group.resources.keys() - HOST_CLASSES:
+                    amount = group.resources[name]
+                    least[name] = min(least.get(name, amount), amount)
+        return dict(sorted(least.items())[:1])
+
+    def _read_trees(self, queries: Sequence[str]) -> None:
+        found = placement.read_trees(queries)
+        self.trees.add(found)
+        for state in self._states:
+            self.trees.note_offered(amounts_of(next(iter(state.allocation_candidates), {})))
+        self._keep(found)
+        if not self._has_failed and (kinds := self.trees.unread_units()[:FEW]):
+            self.trees.add_units(placement.read_providers(kinds))
 
     def read_hosts(self, positions: Iterable[int]) -> None:
         """Read hosts that were not compared with their HostStates.
 
-        Two calls for each, or one for all hosts if there are many.
+        Two calls for each, or one for all hosts if there are many. With devices one for each whose
+        tree is not known: a limit of Placement's may have cut the list of all.
         """
-        if self._is_all_read or self._has_failed:
+        if self._has_failed:
+            return
+        if self._is_beyond_hosts:
+            self._read_unknown(positions)
+            return
+        if self._is_all_read:
             return
         unread = {
             provider: None
             for i in positions
             if self._states[i].vcpus_total and compared_hosts.find(self._states[i]) is None
-            for found in self._candidates.amounts(i)
-            for provider, _ in found
-            if provider not in self.providers
+            for provider in sorted(self._candidates.providers(i) - self.providers)
         }
         if len(unread) > MANY:
             self.read_all()
         else:
             self._keep(placement.read_providers(list(unread)))
 
+    def _read_unknown(self, positions: Iterable[int]) -> None:
+        """Read hosts with devices whose trees are not known: lists of all hosts may be cut.
+
+        One call for each of some, two for each provider of those that are full.
+        """
+        unknown = [
+            i
+            for i in positions
+            if self._states[i].vcpus_total and not self.has_tree(i) and i not in self._sought
+        ][:MOST_AT_ONCE]
+        self._sought.update(unknown)
+        if unknown:
+            uuids = [self._states[i].uuid for i in unknown]
+            queries = self._query.of_trees()
+            self._read_trees([f"{query}&in_tree={uuid}" for uuid in uuids for query in queries])
+            full = self._providers(i for i in unknown if not self.has_tree(i))
+            self._keep(placement.read_providers([one for one in full if one not in self.providers]))
+
     def read_all(self) -> bool:
         """Read all hosts, if that was not done; return False if it was. One call."""
         if self._is_all_read:
             return False
         self._is_all_read = True
-        classes = self._of_hosts()
-        if classes and not self._has_failed:
-            self._keep(placement.read_trees([classes]))
+        if self._has_failed:
+            return True
+        if self._is_beyond_hosts:
+            self._read_unknown(range(len(self._states)))
+        elif not HOST_CLASSES.isdisjoint(self._demand):
+            self._read_trees(self._query.of_trees())
         return True
-
-    def _of_hosts(self) -> dict[str, int]:
-        """Return the demanded classes of which a HostState has the amounts."""
-        return {name: amount for name, amount in self._demand.items() if name in HOST_CLASSES}
 
     def refresh(self, positions: Iterable[int] | None) -> bool:
         """Read hosts again; False without an answer.
@@ -149,8 +223,8 @@ class PlacementAmounts:
         else:
             self.providers.clear()
             self._is_all_read = True
-            # Bare metal has classes of its own alone.
-            self._keep(placement.read_trees([self._of_hosts() or self._demand]))
+            self._sought.clear()
+            self._read_trees(self._query.of_trees())
             self._note_full()
         return not self._has_failed
 
@@ -175,14 +249,18 @@ class PlacementAmounts:
         }
 
     def _providers(self, positions: Iterable[int]) -> list[str]:
-        return list(
-            dict.fromkeys(
-                provider
-                for i in positions
-                for found in self._candidates.amounts(i)
-                for provider, _ in found
-            )
-        )
+        """Return the providers from which a VM may get something on some hosts."""
+        found: dict[str, None] = {}
+        for i in positions:
+            every = self._candidates.providers(i)
+            if self.trees.has(root := self._states[i].uuid):
+                every |= {
+                    one
+                    for one in self.trees.providers(root)
+                    if not self._demand.keys().isdisjoint(self._names.get(one, ()))
+                }
+            found |= dict.fromkeys(sorted(every))
+        return list(found)
 
     def _note_full(self) -> None:
         """Note the hosts that a list of all with room for one VM does not have.
@@ -209,6 +287,8 @@ class PlacementAmounts:
             self._keep(placement.read_providers(sorted(shared)))
             full -= shared
             self._free.update(((uuid, name), 0) for uuid in full for name, _ in demand)
+            names = tuple(name for name, _ in demand)
+            self._names |= {uuid: (*self._names.get(uuid, ()), *names) for uuid in full}
             self.providers |= full
 
     def _held_providers(self) -> set[str]:
@@ -217,6 +297,7 @@ class PlacementAmounts:
 
     def _take_over(self, read: Mapping[str, Mapping[str, placement.Stock]]) -> None:
         """Set what is free on providers that have just been read; what the request holds is."""
+        self._names |= {provider: tuple(stocks) for provider, stocks in read.items()}
         self._free |= {
             (provider, name): stock.capacity - stock.used
             for provider, stocks in read.items()
