@@ -25,6 +25,7 @@ from hpc_sched.status.checks import (
     metrics_endpoint,
     multipliers,
     options,
+    placement_candidates,
     processor_types,
     schedulers,
     sharing,
@@ -55,7 +56,8 @@ CHECKS = (
     Check("Server groups", app_classes.check_groups),
     Check("Shared hosts", sharing.check),
     Check("Processor types", processor_types.check),
-    Check("Placement results", options.check_placement_results),
+    Check("Placement results", placement_candidates.check_results),
+    Check("Placement candidates", placement_candidates.check_candidates),
     Check(
         "Host subset",
         partial(

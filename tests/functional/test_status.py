@@ -25,6 +25,7 @@ from hpc_sched.status.checks import (
     installation,
     multipliers,
     options,
+    placement_candidates,
     processor_types,
     topology_hosts,
     weighers,
@@ -913,7 +914,7 @@ def test_of_very_many_groups_twenty_are_listed(group):
 
 def test_options_as_delivered_are_success():
     for check in (
-        options.check_placement_results,
+        placement_candidates.check_results,
         CHECKS["Host subset"].find,
         CHECKS["Shuffled hosts"].find,
         CHECKS["Instance tracking"].find,
@@ -923,9 +924,9 @@ def test_options_as_delivered_are_success():
 
 def test_less_results_of_placement_than_computes_are_a_warning(set_):
     set_("scheduler", max_placement_results=4)
-    assert judged(options.check_placement_results)[0] == Code.SUCCESS
+    assert judged(placement_candidates.check_results)[0] == Code.SUCCESS
     set_("scheduler", max_placement_results=3)
-    code, text = judged(options.check_placement_results)
+    code, text = judged(placement_candidates.check_results)
     assert code == Code.WARNING
     assert "at most 3 of 4 enabled computes" in text
     assert "Set [scheduler] max_placement_results = 1000" in text
@@ -1172,7 +1173,7 @@ def test_a_cell_that_does_not_answer_is_a_warning_where_its_computes_matter(monk
     for check in (
         topology_hosts.check,
         multipliers.check,
-        options.check_placement_results,
+        placement_candidates.check_results,
     ):
         code, text = judged(check, view)
         assert code == Code.WARNING
@@ -1192,7 +1193,7 @@ def test_what_cannot_be_read_is_not_tried_again(monkeypatch):
     for check in (
         topology_hosts.check,
         multipliers.check,
-        options.check_placement_results,
+        placement_candidates.check_results,
     ):
         code, text = judged(check, view)
         assert code == Code.FAILURE

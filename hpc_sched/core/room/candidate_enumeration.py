@@ -1,7 +1,8 @@
 """The allocation candidates of one VM on one host, as Placement enumerates them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from hpc_sched.core.room.provider_tree import Provider, ProviderTree
 from hpc_sched.core.room.providers import Amounts, Inventory
@@ -45,9 +46,7 @@ def candidates(
     In the order of the tree's providers, for the groups in their order. As in ``GET
     /allocation_candidates`` (1.36) of Placement; its order is arbitrary.
     """
-    lacks_policy = request.group_policy is None and sum(bool(g.suffix) for g in request.groups) > 1
-    lacks_resources = any(not group.resources and not group.suffix for group in request.groups)
-    if lacks_policy or lacks_resources or not request.root.fulfils([tree.root]):
+    if not _is_answered(tree, request):
         return []
     found: dict[frozenset[tuple[Inventory, int]], AllocationCandidate] = {}
     parts, is_isolated = _parts(tree, request), request.group_policy == "isolate"
@@ -58,6 +57,27 @@ def candidates(
             if len(found) == most:
                 break
     return list(found.values())
+
+
+def number(tree: ProviderTree, request: ResourceRequest, most: int) -> int:
+    """Return how many candidates Placement has, up to a number, repeats included.
+
+    Request groups that are alike take of the same providers in any order: each is a candidate, and
+    limits count it. O(most * groups).
+    """
+    if not _is_answered(tree, request):
+        return 0
+    parts = [replace(part, is_like_last=False) for part in _parts(tree, request)]
+    ways = _combinations(parts, request.group_policy == "isolate", max(_TRIES, len(parts) * most))
+    valid = (True for chosen, _ in ways if _is_valid(tree, request, parts, chosen))
+    return sum(islice(valid, most))
+
+
+def _is_answered(tree: ProviderTree, request: ResourceRequest) -> bool:
+    """True if Placement does not refuse a query, and the root has what is required of it."""
+    lacks_policy = request.group_policy is None and sum(bool(g.suffix) for g in request.groups) > 1
+    lacks_resources = any(not group.resources and not group.suffix for group in request.groups)
+    return not (lacks_policy or lacks_resources) and request.root.fulfils([tree.root])
 
 
 def most_by_class(tree: ProviderTree, requests: Sequence[ResourceRequest]) -> dict[str, int]:

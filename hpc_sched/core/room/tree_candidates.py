@@ -40,6 +40,11 @@ class TreeCandidates:
         uuids = {old.uuid: new.uuid for old, new in zip(first.own, tree.own, strict=True)}
         return [renamed(one, uuids) for one in found]
 
+    def number(self, tree: ProviderTree, most: int) -> int:
+        """Return the number of candidates with repeats, up to ``most``. O(most * groups)."""
+        numbers = (candidate_enumeration.number(tree, one, most) for one in self._requests)
+        return min(sum(numbers), most)
+
     def most_by_class(self, tree: ProviderTree) -> Mapping[str, int]:
         """Return by class how many VMs at most fit in a tree if no other class counts.
 

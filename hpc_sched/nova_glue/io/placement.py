@@ -1,5 +1,6 @@
 """Reads of resource providers in Placement, within the request's deadline."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -146,6 +147,27 @@ def read_with_room(demand: Mapping[str, int]) -> ProviderStocks:
         found.stocks.update((provider["uuid"], {}) for provider in answer["resource_providers"])
 
     return _read(read, ALL_HOSTS)
+
+
+def read_hosts_with_room(queries: Sequence[str]) -> tuple[list[Counter[str]], str | None]:
+    """Return the providers that answer each query, by root, and why something is missing.
+
+    One call for each; never raises.
+
+    :param queries: for resource providers
+    :returns: root to the number of providers in its tree, in the order of the queries
+    """
+    every: list[Counter[str]] = []
+
+    def read(client: report.SchedulerReportClient, _: ProviderStocks, _until: float) -> None:
+        for query in queries:
+            answer = _get(client, f"/resource_providers?{query}")
+            providers = answer["resource_providers"]
+            every.append(Counter(one["root_provider_uuid"] for one in providers))
+
+    problem = _read(read, ALL_HOSTS).problem
+    # A copy: an abandoned thread may go on.
+    return list(every), problem
 
 
 def _resources(demand: Mapping[str, int]) -> str:

@@ -12,14 +12,10 @@ from hpc_sched.enabled_plugins import GROUP_FILTER, INTERFERENCE_FILTER, MDOBP_W
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.claim import claim_conditions
 from hpc_sched.status.finding import Findings, Verdict, failure, good, warning
-from hpc_sched.status.inspected_cloud import CONF, InspectedCloud, unread_cells
-from hpc_sched.topology import plurals
+from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
 
 # Programs that run another one as root.
 _AS_ROOT = ("sudo", "doas", "pkexec")
-# Suggested values of max_placement_results are multiples of it, to last for further computes.
-STEP = 1000
-
 
 _SHADOW = (
     "mode = shadow: hpc_sched places no VM and refuses none, it only logs what it would do. What "
@@ -118,23 +114,6 @@ def _decision_log() -> Findings:
         yield warning(
             f"decision_log = {path} cannot be written by the user of this command: decisions "
             "are lost. Make its folder, writable for the user of nova-scheduler."
-        )
-
-
-def check_placement_results(cloud: InspectedCloud) -> Findings:
-    """Return whether a request without a server group sees every compute."""
-    most = CONF.scheduler.max_placement_results
-    computes = cloud.computes()
-    number = sum(node.enabled for node in computes.rows)
-    yield from unread_cells(computes, "counted here")
-    if number <= most:
-        yield good(f"{plurals.text(number, 'enabled compute')}, at most {most} results.")
-    else:
-        yield warning(
-            f"Placement returns at most {most} of {number} enabled computes, in no useful "
-            "order, to requests without a server group: their VMs are placed on a part of the "
-            f"fabric only. Set [scheduler] max_placement_results = {-(-number // STEP) * STEP}, "
-            "or have users make server groups."
         )
 
 

@@ -57,6 +57,11 @@ class AllocationCandidates:
         found = self._states[i].allocation_candidates
         return set().union(*(candidate.get("allocations", ()) for candidate in found))
 
+    def number_offered(self, i: int) -> int:
+        """Return how many candidates of a host are Placement's."""
+        found = self._states[i].allocation_candidates
+        return sum(id(one) not in self._added for one in found)
+
     def different(self, i: int) -> list[Candidate]:
         """Return the candidates of a host of different amounts: the first one of equal ones.
 

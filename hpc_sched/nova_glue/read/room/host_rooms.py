@@ -19,6 +19,7 @@ from hpc_sched.nova_glue.read.room.allocation_candidates import (
     Candidate,
     amounts_of,
 )
+from hpc_sched.nova_glue.read.room.candidates.hosts_not_offered import HostsNotOffered
 from hpc_sched.nova_glue.read.room.candidates.nova_query import HOST_CLASSES, NovaQuery
 from hpc_sched.nova_glue.read.room.nova_fitting import NovaFitting
 from hpc_sched.nova_glue.read.room.placement_amounts import PlacementAmounts
@@ -106,6 +107,10 @@ class HostRooms(HypervisorRooms):
             return False
         self._bound_by_placement()
         return bool((self.room > before).any())
+
+    def not_offered(self) -> HostsNotOffered | None:
+        """Return the hosts that a limit has kept from being candidates, if one is known to have."""
+        return self._placement.not_offered(are_filtered=self._fitting is not None)
 
     def hold(self, held: Callable[[], Iterable[Candidate]]) -> None:
         """Set what returns the candidates that are claimed for VMs that Nova has not placed."""

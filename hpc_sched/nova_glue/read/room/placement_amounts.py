@@ -15,7 +15,9 @@ from hpc_sched.nova_glue.read.room.allocation_candidates import (
     Candidate,
     amounts_of,
 )
+from hpc_sched.nova_glue.read.room.candidates import hosts_not_offered
 from hpc_sched.nova_glue.read.room.candidates.host_trees import HostTrees
+from hpc_sched.nova_glue.read.room.candidates.hosts_not_offered import HostsNotOffered
 from hpc_sched.nova_glue.read.room.candidates.nova_query import HOST_CLASSES, NovaQuery
 
 LOG = logging.getLogger(__name__)
@@ -54,6 +56,7 @@ class PlacementAmounts:
         self.sharing: set[str] = set()  # those in candidates of several hosts
         self._is_beyond_hosts = False  # whether devices or shared disks are demanded
         self._sought: set[int] = set()  # hosts that were read alone, with devices
+        self._listed = 0  # hosts in one answer of Placement, at most
         self._is_all_read = False  # whether all hosts were read, or could not be
         self._has_failed = False  # whether Placement has not answered: it is not asked again
         # Whether a host has more or less than its HostState says, and not for instances in flight.
@@ -135,16 +138,11 @@ class PlacementAmounts:
         """
         if sum(map(len, offered.values())) > MANY_DEVICES:
             return {}
-        least: dict[str, int] = {}
-        for request in self._query.requests:
-            for group in request.groups:
-                for name in group.resources.keys() - HOST_CLASSES:
-                    amount = group.resources[name]
-                    least[name] = min(least.get(name, amount), amount)
-        return dict(sorted(least.items())[:1])
+        return dict([*self._query.devices.items()][:1])
 
     def _read_trees(self, queries: Sequence[str]) -> None:
         found = placement.read_trees(queries)
+        self._listed = max(self._listed, len({node.root for node in found.nodes.values()}))
         self.trees.add(found)
         for state in self._states:
             self.trees.note_offered(amounts_of(next(iter(state.allocation_candidates), {})))
@@ -206,6 +204,35 @@ class PlacementAmounts:
         elif not HOST_CLASSES.isdisjoint(self._demand):
             self._read_trees(self._query.of_trees())
         return True
+
+    def not_offered(self, *, are_filtered: bool) -> HostsNotOffered | None:
+        """Return the hosts that a limit has kept from being candidates, if one is known to have.
+
+        :param are_filtered: whether filters of Nova may have removed candidates of a host
+        """
+        first = next((one for one in self._states if one.allocation_candidates), None)
+        if self._has_failed or first is None:
+            return None
+        own = {
+            name: amount
+            for (uuid, name), amount in amounts_of(first.allocation_candidates[0]).items()
+            if uuid == first.uuid and name in HOST_CLASSES
+        }
+        positions = () if are_filtered else range(len(self._states))
+        has_more = any(map(self._has_more_than_offered, positions))
+        # A host whose disk is elsewhere has no room where that is full.
+        is_own = own.keys() == self._demand.keys() & HOST_CLASSES
+        listed = self._listed if is_own else None
+        return hosts_not_offered.find(
+            self._states, self._query, own=own, listed=listed, has_more=has_more
+        )
+
+    def _has_more_than_offered(self, i: int) -> bool:
+        """True if the tree of a host has more candidates than Placement has offered."""
+        if not self._candidates.differ or not self.has_tree(i):
+            return False
+        offered = self._candidates.number_offered(i)
+        return self.trees.number(self._states[i].uuid, self.free_of, offered + 1) > offered
 
     def refresh(self, positions: Iterable[int] | None) -> bool:
         """Read hosts again; False without an answer.

@@ -102,6 +102,10 @@ class HostTrees:
         found = self._candidates.of(self._tree(root, free))
         return [one for one in found if any(uuid == root for uuid, _ in one.amounts)]
 
+    def number(self, root: str, free: Callable[[str], Mapping[str, int]], most: int) -> int:
+        """Return how many candidates Placement has for a host, up to ``most``, repeats included."""
+        return self._candidates.number(self._tree(root, free), most)
+
     def most_by_class(
         self, root: str, free: Callable[[str], Mapping[str, int]]
     ) -> Mapping[str, int]:

@@ -15,6 +15,7 @@ from hpc_sched.core.room.resource_request import RequestGroup, ResourceRequest
 
 # Classes of which a HostState has the amounts.
 HOST_CLASSES = frozenset({orc.VCPU, orc.PCPU, orc.MEMORY_MB, orc.DISK_GB})
+_WITHOUT_LIMIT = frozenset({"group", "same_host", "different_host"})
 _KINDS = ("resources", "required", "member_of", "in_tree")
 _LEVEL = ("group_policy", "root_required", "same_subtree", "limit")  # of the request as a whole
 
@@ -29,6 +30,7 @@ class NovaQuery:
     requests: tuple[ResourceRequest, ...]
     # Parameters for the aggregates of hosts, which the plain values lack.
     member_of: tuple[str, ...] = ()
+    limit: int | None = None  # of candidates, by [scheduler] max_placement_results; None: no limit
 
     @classmethod
     def of(cls, spec: objects.RequestSpec) -> Self:
@@ -41,7 +43,7 @@ class NovaQuery:
         if queries[0].cpu_pinning_requested and not CONF.workarounds.disable_fallback_pcpu_query:
             queries.append(_query(spec, is_translated=False))
         parsed = tuple(_parsed(query.to_querystring()) for query in queries)
-        return cls(parsed, tuple(_member_of(spec)))
+        return cls(parsed, tuple(_member_of(spec)), _limit(spec))
 
     @property
     def demand(self) -> dict[str, int]:
@@ -58,17 +60,42 @@ class NovaQuery:
         """
         found: dict[str, None] = {}
         for request in self.requests:
-            own = next((group for group in request.groups if not group.suffix), None)
-            resources = _of_hosts(own.resources if own else {}) or _of_hosts(request.demand)
-            is_whole = own is not None and own.resources.keys() <= HOST_CLASSES
+            own = _without_suffix(request)
+            resources = _of_hosts(own.resources) or _of_hosts(request.demand)
             params = [
                 ("resources", _amounts((resources | dict(device or {})) or request.demand)),
-                ("required", _traits(own) if own is not None and is_whole else ""),
+                ("required", _traits(own) if own.resources.keys() <= HOST_CLASSES else ""),
                 ("root_required", _traits(request.root)),
                 *(("member_of", text) for text in self.member_of),
             ]
             found[parse.urlencode([one for one in params if one[1]])] = None
         return list(found)
+
+    def of_providers(self, own: Mapping[str, int]) -> list[str]:
+        """Return queries for resource providers that together have the roots of hosts with room.
+
+        One for all that a host has itself, and one for each class of devices.
+
+        :param own: what a VM takes of a host's own provider
+        """
+        group, root = _without_suffix(self.requests[0]), self.requests[0].root
+        groups = [root, group] if group.resources.keys() <= HOST_CLASSES else [root]
+        traits = ",".join(filter(None, map(_traits, groups)))
+        params = [("resources", _amounts(own)), ("required", traits)]
+        found = [[*params, *(("member_of", text) for text in self.member_of)]]
+        found += [[("resources", f"{name}:{amount}")] for name, amount in self.devices.items()]
+        return [parse.urlencode([one for one in each if one[1]]) for each in found]
+
+    @property
+    def devices(self) -> dict[str, int]:
+        """The least amount of each class of devices that a provider may be requested for."""
+        least: dict[str, int] = {}
+        for request in self.requests:
+            for group in request.groups:
+                for name in group.resources.keys() - HOST_CLASSES:
+                    amount = group.resources[name]
+                    least[name] = min(least.get(name, amount), amount)
+        return dict(sorted(least.items()))
 
 
 def _query(spec: objects.RequestSpec, *, is_translated: bool) -> scheduler_utils.ResourceRequest:
@@ -78,6 +105,13 @@ def _query(spec: objects.RequestSpec, *, is_translated: bool) -> scheduler_utils
     if is_open and found.suffixed_groups_from_flavor <= 1:
         found.group_policy = "none"
     return found
+
+
+def _limit(spec: objects.RequestSpec) -> int | None:
+    """Return the limit of a request; none for those with hints that name a group or instances."""
+    hints = (spec.scheduler_hints or {}) if "scheduler_hints" in spec else {}
+    is_unlimited = not _WITHOUT_LIMIT.isdisjoint(hints)
+    return None if is_unlimited else int(CONF.scheduler.max_placement_results)
 
 
 def _member_of(spec: objects.RequestSpec) -> Iterable[str]:
@@ -125,6 +159,11 @@ def _group(suffix: str, resources: Iterable[str], required: Iterable[str]) -> Re
         tuple(frozenset({name}) for name in sorted(names) if not name.startswith("!")),
         frozenset(name.removeprefix("!") for name in names if name.startswith("!")),
     )
+
+
+def _without_suffix(request: ResourceRequest) -> RequestGroup:
+    """Return the group without a suffix, an empty one if there is none."""
+    return next((group for group in request.groups if not group.suffix), RequestGroup("", {}))
 
 
 def _traits(group: RequestGroup) -> str:

@@ -1,0 +1,214 @@
+"""Groups with devices where Placement offers a part of the candidates alone.
+
+``[placement] max_allocation_candidates`` cuts its list, and nothing in the answer says so.
+"""
+
+import itertools
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from nova import exception
+from nova.pci import request as pci_request
+
+from hpc_sched.core.hopbyte import hop_bytes
+from hpc_sched.core.plan import plan
+from hpc_sched.core.plan.result import Plan
+from hpc_sched.nova_glue.io import loaded_topology
+from tests.functional.claims import hosts_of
+from tests.functional.cloud_kinds import EMPTY
+from tests.functional.device_hosts import (
+    DeviceHosts,
+    Host,
+    counted_claims,
+    device_hosts_on,
+    device_request,
+    gpus,
+)
+from tests.functional.room_oracle import Oracle
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
+
+#         core
+#       /      \
+#   leaf-a    leaf-b
+#   a1  a2    b1  b2
+LEAVES = {"leaf-a": ["a1", "a2"], "leaf-b": ["b1", "b2"]}
+ALIAS = {"vendor_id": "10de", "product_id": "2230", "device_type": "type-PCI", "name": "gpu"}
+# Four devices a host, two a VM: 12 candidates, of which 6 differ.
+FOUR_DEVICES = Host(children={f"gpu{number}": {"CUSTOM_GPU": 1} for number in range(4)})
+TWO_DEVICES = {"resources1:CUSTOM_GPU": "1", "resources2:CUSTOM_GPU": "1", "group_policy": "none"}
+
+pytestmark = cloud_mark(EMPTY)
+
+
+@pytest.fixture
+def hosts(cloud: TestedCloud, tmp_path: Path) -> Iterator[DeviceHosts]:
+    with device_hosts_on(cloud, tmp_path, LEAVES) as hosts:
+        loaded_topology.load()
+        yield hosts
+
+
+@pytest.fixture
+def cut(hosts: DeviceHosts) -> Iterator[Callable[[int, str], None]]:
+    """Have Placement offer a number of candidates at most, in one of its two orders."""
+    config = hosts.cloud.placement_fixture.conf_fixture.conf
+    names = ("max_allocation_candidates", "allocation_candidates_generation_strategy")
+
+    def cut(most: int, strategy: str) -> None:
+        for name, value in zip(names, (most, strategy), strict=True):
+            config.set_override(name, value, "placement")
+
+    yield cut
+    for name in names:
+        config.clear_override(name, "placement")
+
+
+@pytest.mark.parametrize(
+    ("count", "specs", "expected"),
+    [
+        pytest.param(4, {"hpc:require": "leaf"}, [4], id="4 under one leaf, as they must be"),
+        pytest.param(8, {}, [4, 4], id="8 on all hosts"),
+        pytest.param(4, {}, [4], id="4 under one leaf, as they may be"),
+    ],
+)
+def test_a_group_has_the_room_of_the_hosts_though_candidates_were_cut(
+    hosts: DeviceHosts, cut, monkeypatch, count: int, specs: dict[str, str], expected: list[int]
+):
+    cut(8, "breadth-first")
+    hosts.build({name: FOUR_DEVICES for below in LEAVES.values() for name in below})
+    spec = device_request(count=count, extra_specs=TWO_DEVICES | specs)
+    with counted_claims(monkeypatch) as claims:
+        placed = hosts_of(hosts.place(spec, hosts.scheduler))
+    topology = loaded_topology.current().topology
+    leaves = Counter(topology.leaf_of(host) for host in placed)
+    assert sorted(leaves.values()) == expected
+    assert claims == {True: count}
+
+
+def test_a_refusal_says_that_hosts_were_not_offered(hosts: DeviceHosts, cut, caplog):
+    cut(8, "depth-first")
+    hosts.build({name: FOUR_DEVICES for below in LEAVES.values() for name in below})
+    spec = device_request(count=4, extra_specs=TWO_DEVICES | {"hpc:require": "leaf"})
+    why = "largest gang that fits under one leaf: 2; CUSTOM_GPU runs out first; "
+    with pytest.raises(
+        exception.NoValidHost, match=f"{why}a limit of the cloud has left out hosts"
+    ):
+        hosts.place(spec, hosts.scheduler)
+    operator = (
+        "; 1 of 4 hosts with room for one VM are candidates: [placement] max_allocation_candidates "
+        "of Placement has cut its list"
+    )
+    assert operator in caplog.text
+
+
+#           core
+#       /    |    \
+#  leaf-a  leaf-b  leaf-c
+#  a1 a2   b1 b2   c1-c3
+DRAWN = {"leaf-a": ["a1", "a2"], "leaf-b": ["b1", "b2"], "leaf-c": ["c1", "c2", "c3"]}
+DRAWN_FLAVORS: tuple[dict[str, str], ...] = (
+    TWO_DEVICES,
+    TWO_DEVICES | {"group_policy": "isolate"},
+    TWO_DEVICES | {"trait1:CUSTOM_RED": "required"},
+    TWO_DEVICES | {"resources3:CUSTOM_GPU": "1"},
+    {"resources:CUSTOM_GPU": "1"},
+    {"resources:VGPU": "2"},
+    {"resources1:VGPU": "1", "resources2:VGPU": "1", "group_policy": "none"},
+    {"resources:VGPU": "1", "resources1:CUSTOM_GPU": "1"},
+    {"pci_passthrough:alias": "gpu:2"},
+)
+FEW = 12
+LIMITS = (None, *itertools.product((8, 16), ("breadth-first", "depth-first")))
+
+
+def drawn(seed: int) -> tuple[dict[str, Host], dict[str, str], int]:
+    """Return hosts with devices, partly in use, a flavor that wants some, and a number of VMs."""
+    numbers = random.Random(seed)
+
+    def host() -> Host:
+        names = [f"gpu{number}" for number in range(numbers.randint(1, 5))]
+        name = "CUSTOM_PCI_10DE_2230" if "pci_passthrough:alias" in flavor else "CUSTOM_GPU"
+        in_use = {one: numbers.random() < 0.2 for one in names}
+        devices = {one: {name: {"total": 1, "reserved": int(in_use[one])}} for one in names}
+        most = numbers.choice([1, 4])
+        shared = {
+            f"pgpu{number}": {"VGPU": {"total": numbers.randint(2, 4), "max_unit": most}}
+            for number in range(numbers.randint(1, 2))
+        }
+        return Host(
+            vcpus=numbers.choice([3, 8]),
+            children=devices | shared,
+            traits={one: ["CUSTOM_RED"] for one in names if numbers.random() < 0.5},
+            pools=[gpus(1) | {"child": one} for one in names if not in_use[one]],
+        )
+
+    flavor = dict(numbers.choice(DRAWN_FLAVORS))
+    kinds = [host() for _ in range(3)]
+    if numbers.random() < 0.5:
+        flavor["hpc:require"] = "leaf"
+    found = {name: numbers.choice(kinds) for below in DRAWN.values() for name in below}
+    return found, flavor, numbers.randint(2, 8)
+
+
+@pytest.fixture
+def drawn_hosts(cloud: TestedCloud, tmp_path: Path) -> Iterator[DeviceHosts]:
+    with device_hosts_on(cloud, tmp_path, DRAWN) as hosts:
+        pci_request.get_alias_from_config.cache_clear()
+        cloud.flags(alias=[json.dumps(ALIAS)], group="pci")
+        cloud.flags(pci_in_placement=True, group="filter_scheduler")
+        loaded_topology.load()
+        yield hosts
+        pci_request.get_alias_from_config.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(FEW),
+        *(n for n in range(FEW, 100)),
+    ],
+)
+@pytest.mark.parametrize(
+    "limit",
+    [(8, "breadth-first"), (8, "depth-first"), (16, "breadth-first"), (16, "depth-first"), None],
+)
+def test_a_group_on_a_drawn_cloud_is_at_the_optimum_of_the_hosts_that_were_offered(
+    drawn_hosts: DeviceHosts, cut, monkeypatch, seed: int, limit: tuple[int, str] | None
+):
+    found, flavor, count = drawn(seed)
+    drawn_hosts.build(found)
+    spec = device_request(count=count, extra_specs=flavor)
+    oracle = Oracle(drawn_hosts, spec.obj_clone())
+    rooms = oracle.rooms(count)
+    if limit is not None:
+        cut(*limit)
+    # One process of Placement always offers the same hosts.
+    offered = Oracle(drawn_hosts, spec.obj_clone()).candidates
+    left = {
+        name: rooms[name] if uuid in offered else 0
+        for name, uuid in drawn_hosts.provider_of.items()
+    }
+    topology = loaded_topology.current().topology
+    require = flavor.get("hpc:require")
+    best, best_of_all = (
+        plan(topology=topology, capacity=each, members={}, count=count, require=require)
+        for each in (left, rooms)
+    )
+    with counted_claims(monkeypatch) as claims:
+        if not isinstance(best, Plan):
+            with pytest.raises(exception.NoValidHost) as refused:
+                drawn_hosts.place(spec, drawn_hosts.scheduler)
+            assert not claims
+            if offered:
+                says = "a limit of the cloud has left out hosts" in str(refused.value)
+                assert says or not isinstance(best_of_all, Plan)
+                assert not says or limit is not None
+            return
+        placed = hosts_of(drawn_hosts.place(spec, drawn_hosts.scheduler))
+    assert claims == {True: count}
+    cost = hop_bytes(topology=topology, placement=dict(enumerate(placed)))
+    assert cost == best.hop_bytes, (Counter(placed), left)
