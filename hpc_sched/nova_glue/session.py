@@ -228,7 +228,9 @@ class PlacementSession(RequestReads):
             return call.states
         is_spread = served.group.inputs.first.constraints.bounds.change_with_each_vm
         # To look at the claims of all hosts takes a while, and most hosts have one candidate.
-        if not (is_spread or served.group.inputs.rooms.candidates.differ or served.claims.gang):
+        if not (
+            is_spread or served.group.inputs.rooms.candidates.offered.differ or served.claims.gang
+        ):
             return call.states
         if (served := self._read(call)) is None:
             return call.states

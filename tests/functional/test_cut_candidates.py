@@ -8,11 +8,13 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from nova import exception, objects
 from nova.pci import request as pci_request
+from nova.scheduler.client import report
 from oslo_upgradecheck.upgradecheck import Code
 
 from hpc_sched.core.hopbyte import hop_bytes
@@ -57,9 +59,9 @@ def hosts(cloud: TestedCloud, tmp_path: Path) -> Iterator[DeviceHosts]:
 
 
 @pytest.fixture
-def cut(hosts: DeviceHosts) -> Iterator[Callable[[int, str], None]]:
+def cut(cloud: TestedCloud) -> Iterator[Callable[[int, str], None]]:
     """Have Placement offer a number of candidates at most, in one of its two orders."""
-    config = hosts.cloud.placement_fixture.conf_fixture.conf
+    config = cloud.placement_fixture.conf_fixture.conf
     names = ("max_allocation_candidates", "allocation_candidates_generation_strategy")
 
     def cut(most: int, strategy: str) -> None:
@@ -99,7 +101,7 @@ def test_a_refusal_says_that_hosts_were_not_offered(hosts: DeviceHosts, cut, cap
     spec = device_request(count=4, extra_specs=TWO_DEVICES | {"hpc:require": "leaf"})
     why = "largest gang that fits under one leaf: 2; CUSTOM_GPU runs out first; "
     with pytest.raises(
-        exception.NoValidHost, match=f"{why}a limit of the cloud has left out hosts"
+        exception.NoValidHost, match=f"{why}not all hosts with room were offered, by a limit"
     ):
         hosts.place(spec, hosts.scheduler)
     operator = (
@@ -207,6 +209,21 @@ def drawn_hosts(cloud: TestedCloud, tmp_path: Path) -> Iterator[DeviceHosts]:
         pci_request.get_alias_from_config.cache_clear()
 
 
+@contextmanager
+def offered_hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+    """Collect the providers of which Placement offers Nova anything."""
+    real, found = report.SchedulerReportClient.get_allocation_candidates, set()
+
+    def get(*args):
+        answer = real(*args)
+        found.update(uuid for one in answer[0] or () for uuid in one["allocations"])
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(report.SchedulerReportClient, "get_allocation_candidates", get)
+        yield found
+
+
 @pytest.mark.parametrize(
     "seed",
     [
@@ -227,33 +244,36 @@ def test_a_group_on_a_drawn_cloud_is_at_the_optimum_of_the_hosts_that_were_offer
     found, flavor, count = drawn(seed)
     drawn_hosts.build(found)
     spec = device_request(count=count, extra_specs=flavor)
-    oracle = Oracle(drawn_hosts, spec.obj_clone())
-    rooms = oracle.rooms(count)
+    rooms = Oracle(drawn_hosts, spec.obj_clone()).rooms(count)
     if limit is not None:
         cut(*limit)
-    # One process of Placement always offers the same hosts.
-    offered = Oracle(drawn_hosts, spec.obj_clone()).candidates
-    left = {
-        name: rooms[name] if uuid in offered else 0
-        for name, uuid in drawn_hosts.provider_of.items()
-    }
+    refusal, placed = "", []
+    with counted_claims(monkeypatch) as claims, offered_hosts(monkeypatch) as offered:
+        try:
+            placed = hosts_of(drawn_hosts.place(spec, drawn_hosts.scheduler))
+        except exception.NoValidHost as error:
+            refusal = str(error)
+    uuids = drawn_hosts.provider_of
+    left = {name: rooms[name] if uuids[name] in offered else 0 for name in rooms}
     topology = loaded_topology.current().topology
-    require = flavor.get("hpc:require")
     best, best_of_all = (
-        plan(topology=topology, capacity=each, members={}, count=count, require=require)
+        plan(
+            topology=topology,
+            capacity=each,
+            members={},
+            count=count,
+            require=flavor.get("hpc:require"),
+        )
         for each in (left, rooms)
     )
-    with counted_claims(monkeypatch) as claims:
-        if not isinstance(best, Plan):
-            with pytest.raises(exception.NoValidHost) as refused:
-                drawn_hosts.place(spec, drawn_hosts.scheduler)
-            assert not claims
-            if offered:
-                says = "a limit of the cloud has left out hosts" in str(refused.value)
-                assert says or not isinstance(best_of_all, Plan)
-                assert not says or limit is not None
-            return
-        placed = hosts_of(drawn_hosts.place(spec, drawn_hosts.scheduler))
-    assert claims == {True: count}
-    cost = hop_bytes(topology=topology, placement=dict(enumerate(placed)))
-    assert cost == best.hop_bytes, (Counter(placed), left)
+    is_said = "not all hosts with room were offered" in refusal
+    if isinstance(best, Plan):
+        cost = hop_bytes(topology=topology, placement=dict(enumerate(placed)))
+        assert (cost, len(placed)) == (best.hop_bytes, count), (refusal, Counter(placed), left)
+        assert claims == {True: count}
+    elif offered:
+        assert refusal
+        assert not claims
+        # Placement has told Nova of all hosts, or the reason is said.
+        assert is_said or not isinstance(best_of_all, Plan), (refusal, left, rooms)
+        assert not is_said or limit is not None

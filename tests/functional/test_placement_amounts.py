@@ -10,9 +10,9 @@ from hpc_sched.core.room.resource_request import RequestGroup, ResourceRequest
 from hpc_sched.nova_glue.io import placement
 from hpc_sched.nova_glue.io.placement import ProviderStocks, Stock
 from hpc_sched.nova_glue.read.room import compared_hosts
-from hpc_sched.nova_glue.read.room.allocation_candidates import AllocationCandidates
-from hpc_sched.nova_glue.read.room.candidates.nova_query import NovaQuery
 from hpc_sched.nova_glue.read.room.placement_amounts import PlacementAmounts
+from hpc_sched.nova_glue.read.room.providers.nova_query import NovaQuery
+from hpc_sched.nova_glue.read.room.providers.offered_candidates import OfferedCandidates
 from tests.functional import faults
 from tests.functional.pods import states_of
 from tests.functional.states import States, host_state
@@ -48,7 +48,6 @@ class Client:
         if url.endswith("/usages"):
             return Answer({"usages": {"VCPU": 3}})
         inventory = {"total": 10, "reserved": 2, "allocation_ratio": 1.5}
-        inventory |= {"min_unit": 1, "max_unit": 10, "step_size": 1}
         return Answer({"inventories": {"VCPU": inventory}})
 
 
@@ -56,7 +55,7 @@ def test_what_is_reserved_is_not_overcommitted(monkeypatch):
     """Placement's capacity is (total - reserved) * allocation_ratio."""
     monkeypatch.setattr(report, "report_client_singleton", Client)
     found = placement.read_providers(["provider"])
-    assert found == ProviderStocks({"provider": {"VCPU": Stock(12, 3, 2, 1, 10, 1)}})
+    assert found == ProviderStocks({"provider": {"VCPU": Stock(12, 3, 2)}})
 
 
 @pytest.mark.parametrize(
@@ -96,7 +95,7 @@ def test_a_placement_that_has_not_answered_is_not_asked_again(monkeypatch):
     monkeypatch.setattr(placement, "read_providers", read)
     states = with_candidates(states_of("leaf1"))
     query = NovaQuery((ResourceRequest((RequestGroup("", {"VCPU": 4}),)),))
-    amounts = PlacementAmounts(states, query, AllocationCandidates(states))
+    amounts = PlacementAmounts(states, query, OfferedCandidates(states))
     amounts.read_hosts([0, 1])
     amounts.read_hosts([2, 3])
     assert asked == [[states[0].uuid, states[1].uuid]]

@@ -26,9 +26,9 @@ from hpc_sched.cli.common import nova_conf
 from hpc_sched.core.room.device_fitting import RecordedDevices
 from hpc_sched.core.room.provider_tree import Provider, ProviderInventory
 from hpc_sched.nova_glue.read.room import recorded_fitting
-from hpc_sched.nova_glue.read.room.candidates.nova_query import NovaQuery
 from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
 from hpc_sched.nova_glue.read.room.nova_fitting import NovaFitting
+from hpc_sched.nova_glue.read.room.providers.nova_query import NovaQuery
 from hpc_sched.snapshot import group_fit, request_builder
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.request_builder import GroupQuery

@@ -17,8 +17,8 @@ from oslo_utils import uuidutils
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.room import candidate_enumeration
-from hpc_sched.nova_glue.read.room.candidates.nova_query import NovaQuery
 from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
+from hpc_sched.nova_glue.read.room.providers.nova_query import NovaQuery
 from hpc_sched.snapshot.room import flavor_request, pci_aliases, provider_trees
 from hpc_sched.snapshot.room.snapshot_rooms import SnapshotRooms
 from hpc_sched.snapshot.snapshot_model import Flavor, Hypervisor, Snapshot

@@ -1297,19 +1297,20 @@ def test_entries_are_not_judged_while_a_cell_does_not_answer(set_, monkeypatch):
 
 @pytest.mark.default
 @pytest.mark.usefixtures("class_unset")
-def test_a_run_costs_fourteen_queries_whatever_there_is(group, aggregate, capsys):
+def test_a_run_costs_fifteen_queries_whatever_there_is(group, aggregate, capsys):
     def cost() -> int:
         instance_applications.cache = instance_applications.ApplicationCache()
         with collected() as sent:
             upgrade_check.UpgradeCommands().check()
         return len(sent)
 
-    # The cells, one in the only one; aggregates; groups and their requests; flavors; schedulers.
+    # The cells, one in the only one; aggregates; groups and their requests; flavors, and those with
+    # devices; schedulers.
     # For shared hosts build requests, cells, the VMs of the only one, their requests, and cells
     # again with their flavors; aggregates.
     group("one", "soft-anti-affinity", "plain", "hpc")
     few = cost()
-    assert few == 14
+    assert few == 15
     for number in range(5):
         group(f"more{number}", "soft-anti-affinity", "plain", "hpc")
         aggregate(f"aggregate{number}", ["n1"], hop_byte_weight_multiplier="7")

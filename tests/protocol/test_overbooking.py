@@ -11,8 +11,8 @@ from hpc_sched.nova_glue.claim import overbooking
 from hpc_sched.nova_glue.io import placement
 from hpc_sched.nova_glue.io.placement import ProviderStocks, Stock
 from hpc_sched.nova_glue.read.room import compared_hosts
-from hpc_sched.nova_glue.read.room.candidates.nova_query import NovaQuery
 from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
+from hpc_sched.nova_glue.read.room.providers.nova_query import NovaQuery
 from tests.functional import states
 from tests.protocol.test_transcripts import TRANSCRIPTS
 from tests.protocol.world import World, watched

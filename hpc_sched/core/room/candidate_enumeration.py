@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from hpc_sched.core.room.provider_tree import Provider, ProviderTree
 from hpc_sched.core.room.providers import Amounts, Inventory
@@ -59,18 +58,18 @@ def candidates(
     return list(found.values())
 
 
-def number(tree: ProviderTree, request: ResourceRequest, most: int) -> int:
-    """Return how many candidates Placement has, up to a number, repeats included.
+def with_repeats(tree: ProviderTree, request: ResourceRequest) -> Iterator[AllocationCandidate]:
+    """Yield the candidates that Placement has, in no useful order; limits count each.
 
-    Request groups that are alike take of the same providers in any order: each is a candidate, and
-    limits count it. O(most * groups).
+    Request groups that are alike may take of the same providers in any order. Some at least if
+    there are very many.
     """
     if not _is_answered(tree, request):
-        return 0
+        return
     parts = [replace(part, is_like_last=False) for part in _parts(tree, request)]
-    ways = _combinations(parts, request.group_policy == "isolate", max(_TRIES, len(parts) * most))
-    valid = (True for chosen, _ in ways if _is_valid(tree, request, parts, chosen))
-    return sum(islice(valid, most))
+    for chosen, amounts in _combinations(parts, request.group_policy == "isolate", _TRIES):
+        if _is_valid(tree, request, parts, chosen):
+            yield AllocationCandidate(amounts, _mappings(parts, chosen))
 
 
 def _is_answered(tree: ProviderTree, request: ResourceRequest) -> bool:

@@ -40,10 +40,10 @@ class TreeCandidates:
         uuids = {old.uuid: new.uuid for old, new in zip(first.own, tree.own, strict=True)}
         return [renamed(one, uuids) for one in found]
 
-    def number(self, tree: ProviderTree, most: int) -> int:
-        """Return the number of candidates with repeats, up to ``most``. O(most * groups)."""
-        numbers = (candidate_enumeration.number(tree, one, most) for one in self._requests)
-        return min(sum(numbers), most)
+    def with_repeats(self, tree: ProviderTree) -> Iterator[AllocationCandidate]:
+        """Yield the candidates of a tree that Placement has, those of equal amounts too."""
+        for request in self._requests:
+            yield from candidate_enumeration.with_repeats(tree, request)
 
     def most_by_class(self, tree: ProviderTree) -> Mapping[str, int]:
         """Return by class how many VMs at most fit in a tree if no other class counts.

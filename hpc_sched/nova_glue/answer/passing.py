@@ -1,6 +1,5 @@
 """The hosts that HPCGroupFilter and HPCRackCapacityFilter keep, or the refusal of a group."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import nova.conf
@@ -11,8 +10,6 @@ from hpc_sched.core.spare_hosts import with_spares
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide import checks
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
-from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
-from hpc_sched.topology import plurals
 
 CONF = nova.conf.CONF
 
@@ -23,8 +20,6 @@ VMS_A_RUN = 64
 
 # Why a host is left out.
 OUTSIDE = "outside the required switch, the leaves allowed or the island"
-# Why there is less room than hosts have.
-HELD = "held for some minutes for VMs that follow others of their group"
 USED_LEAF = "under a leaf that the group uses already (hpc:min_leaves)"
 
 
@@ -44,24 +39,12 @@ def passing(claims: RequestClaims, answer: Plan | Rejection) -> Array:
         claims.fence()
         return group.event.candidates
     refusal = request.refusal(answer)
-    for operator, tenant in () if answer.conflict else _missing_room(group.inputs.rooms):
+    for operator, tenant in () if answer.conflict else group.inputs.rooms.lacking():
         refusal = Refusal(f"{refusal.operator}; {operator}", f"{refusal.tenant}; {tenant}")
     if is_move:
         lifted = "; [hpc_sched] relax_moves can lift the guarantees of moves"
         refusal = replace(refusal, operator=refusal.operator + lifted)
     raise checks.refused(refusal)
-
-
-def _missing_room(rooms: HostRooms) -> Iterator[tuple[str, str]]:
-    """Yield why there is less room than hosts have, for the operator and for the tenant."""
-    if rooms.held_for_others:
-        places = plurals.text(rooms.held_for_others, "place")
-        yield (
-            f"{places} {HELD} ('hpc-sched check claims' lists them)",
-            f"places {HELD}, try again in some minutes",
-        )
-    if missing := rooms.not_offered():
-        yield missing.operator, missing.tenant
 
 
 def passing_next(group: GroupPlacement) -> Array:

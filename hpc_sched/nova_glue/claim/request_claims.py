@@ -6,7 +6,8 @@ from hpc_sched.nova_glue.claim.group_turns import GroupTurn
 from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io.allocations import Owner
-from hpc_sched.nova_glue.read.room.allocation_candidates import Candidate, ClaimedPlace
+from hpc_sched.nova_glue.read.room.allocation_candidates import ClaimedPlace
+from hpc_sched.nova_glue.read.room.providers.offered_candidates import Candidate
 
 
 class RequestClaims:

@@ -14,7 +14,7 @@ from hpc_sched.nova_glue.read.instances import group_members, mdobp_input
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.read.nova_claims import NovaClaims
 from hpc_sched.nova_glue.read.room import compared_hosts, host_state_room
-from hpc_sched.nova_glue.read.room.candidates.nova_query import NovaQuery
+from hpc_sched.nova_glue.read.room.providers.nova_query import NovaQuery
 from hpc_sched.topology.tree import name_rank
 
 

@@ -30,11 +30,7 @@ class Stock:
 
     capacity: int  # (total - reserved) * allocation ratio, rounded down
     used: int
-    # As below too where they were not read.
-    reserved: int = 0
-    min_unit: int = 1
-    max_unit: int | None = None
-    step_size: int = 1
+    reserved: int = 0  # 0 too where it was not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +204,6 @@ def _stocks_of(client: report.SchedulerReportClient, uuid: str) -> dict[str, Sto
             int((found["total"] - found["reserved"]) * found["allocation_ratio"]),
             int(usages.get(name, 0)),
             int(found["reserved"]),
-            int(found["min_unit"]),
-            int(found["max_unit"]),
-            int(found["step_size"]),
         )
         for name, found in inventories.items()
     }

@@ -18,8 +18,8 @@ from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.read import whole_group
-from hpc_sched.nova_glue.read.room.candidates.nova_query import NovaQuery
 from hpc_sched.nova_glue.read.room.nova_fitting import NovaFitting
+from hpc_sched.nova_glue.read.room.providers.nova_query import NovaQuery
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from oslo_utils import uuidutils
 
 from hpc_sched.core.room import candidate_numbers
 from hpc_sched.nova_glue.io import placement
-from hpc_sched.nova_glue.read.room.candidates.nova_query import NovaQuery
+from hpc_sched.nova_glue.read.room.providers.nova_query import NovaQuery
 from hpc_sched.status.finding import Findings, Verdict, first_listed, good, listed, warning
 from hpc_sched.status.inspected_cloud import CONF, InspectedCloud, unread_cells
 from hpc_sched.topology import plurals

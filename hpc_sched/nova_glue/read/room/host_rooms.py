@@ -1,6 +1,6 @@
 """The VMs of one request that its HostStates take."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,22 +10,21 @@ from oslo_log import log as logging
 from hpc_sched import clock
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
+from hpc_sched.core.room.candidate_enumeration import AllocationCandidate
 from hpc_sched.core.room.device_fitting import DeviceFitting
 from hpc_sched.core.room.hypervisor_rooms import HypervisorRooms
 from hpc_sched.core.room.providers import Amounts, Inventory, most_by_class, without
 from hpc_sched.nova_glue.read.room import compared_hosts, host_state_room
-from hpc_sched.nova_glue.read.room.allocation_candidates import (
-    AllocationCandidates,
-    Candidate,
-    amounts_of,
-)
-from hpc_sched.nova_glue.read.room.candidates.hosts_not_offered import HostsNotOffered
-from hpc_sched.nova_glue.read.room.candidates.nova_query import HOST_CLASSES, NovaQuery
+from hpc_sched.nova_glue.read.room.allocation_candidates import AllocationCandidates
 from hpc_sched.nova_glue.read.room.nova_fitting import NovaFitting
 from hpc_sched.nova_glue.read.room.placement_amounts import PlacementAmounts
+from hpc_sched.nova_glue.read.room.providers.nova_query import HOST_CLASSES, NovaQuery
+from hpc_sched.nova_glue.read.room.providers.offered_candidates import Candidate, amounts_of
+from hpc_sched.topology import plurals
 
 LOG = logging.getLogger(__name__)
 
+HELD = "held for some minutes for VMs that follow others of their group"
 # Time for counting on hosts outside a plan; those that are not reached keep their bound.
 MAX_SECONDS = 1.0
 
@@ -60,7 +59,7 @@ class HostRooms(HypervisorRooms):
         # VMs that each takes fewer, as room is held for VMs of other groups.
         self._held_for_others = np.zeros(len(states), dtype=np.int64)
         self.candidates = AllocationCandidates(states)
-        self._placement = PlacementAmounts(states, query, self.candidates)
+        self._placement = PlacementAmounts(states, query, self.candidates.offered)
         self._has_failed = False  # whether a failure of Nova's code was logged
         self._until = 0.0  # monotonic time at which hosts outside a plan are left out
         rooms = np.array(
@@ -74,7 +73,7 @@ class HostRooms(HypervisorRooms):
             rooms,
             np.ones_like(rooms),
             np.zeros_like(rooms),
-            sharing=self._placement.sharing,
+            sharing=self._placement.trees.sharing,
             fitting=fitting,
             devices=states,
         )
@@ -86,7 +85,7 @@ class HostRooms(HypervisorRooms):
         for i in np.flatnonzero(placed > self.placed).tolist():
             for _ in range(int(placed[i] - self.placed[i])):
                 claimed, was_planned = self.candidates.claimed(i)
-                self._placement.claim(claimed)
+                self._placement.free.claim(claimed)
                 if not was_planned:
                     self._known[i] = placed[i]
         self.placed = placed.copy()
@@ -108,13 +107,9 @@ class HostRooms(HypervisorRooms):
         self._bound_by_placement()
         return bool((self.room > before).any())
 
-    def not_offered(self) -> HostsNotOffered | None:
-        """Return the hosts that a limit has kept from being candidates, if one is known to have."""
-        return self._placement.not_offered(are_filtered=self._fitting is not None)
-
     def hold(self, held: Callable[[], Iterable[Candidate]]) -> None:
         """Set what returns the candidates that are claimed for VMs that Nova has not placed."""
-        self._placement.held = held
+        self._placement.free.held = held
 
     def keep_free(self, number: Array) -> None:
         """Leave room on hosts that is held for others.
@@ -123,10 +118,21 @@ class HostRooms(HypervisorRooms):
         """
         self._held_for_others = number
 
-    @property
-    def held_for_others(self) -> int:
-        """The VMs that all hosts take fewer, as room is held for VMs of other groups."""
-        return int(self._held_for_others.sum())
+    def lacking(self) -> Iterator[tuple[str, str]]:
+        """Yield why there is less room than hosts have, for the operator and for the tenant.
+
+        One call to Placement, and one for each class of devices.
+        """
+        if held := int(self._held_for_others.sum()):
+            yield (
+                f"{plurals.text(held, 'place')} {HELD} ('hpc-sched check claims' lists them)",
+                f"places {HELD}, try again in some minutes",
+            )
+        missing = self._placement.not_offered(
+            self._fits_alone if self._fitting is not None else None
+        )
+        if missing is not None:
+            yield missing.operator, missing.tenant
 
     def refresh(self, positions: Sequence[int] | None) -> bool:
         """Read hosts again after others have claimed there; return whether Placement answered.
@@ -135,7 +141,7 @@ class HostRooms(HypervisorRooms):
         """
         has_answered = self._placement.refresh(positions)
         for i in range(len(self._states)) if positions is None else positions:
-            if self._states[i].uuid in self._placement.providers:
+            if self._states[i].uuid in self._placement.free.providers:
                 self._take_over(i)
         return has_answered
 
@@ -168,6 +174,12 @@ class HostRooms(HypervisorRooms):
         claimed = np.flatnonzero(held)
         self.room[claimed] = np.maximum(self.room[claimed], (self.placed + held)[claimed])
 
+    def _fits_alone(self, i: int, one: AllocationCandidate) -> bool:
+        """True if NUMA cells and PCI devices of a host allow a VM with one candidate now."""
+        assert self._fitting is not None
+        use = self._fitting.start(self._states[i])
+        return self._fitting.claim(use, one.mappings) is not None
+
     def _left_of(self, room: Array) -> Array:
         left: Array = np.maximum(super()._left_of(room) - self._held_for_others, 0)
         return left
@@ -188,7 +200,7 @@ class HostRooms(HypervisorRooms):
             placed = int(self.placed[i])
             most = max(self._placement_bound(i), placed + (0 if placed else 1))
             is_verified = self._known[i] > max(placed, 1)
-            may_rise = state.uuid in self._placement.providers and not is_verified
+            may_rise = state.uuid in self._placement.free.providers and not is_verified
             room[i] = most if may_rise else min(int(room[i]), most)
         self.room = room
 
@@ -211,9 +223,9 @@ class HostRooms(HypervisorRooms):
     def _most_by_class(self, i: int) -> Mapping[str, int]:
         placement, root = self._placement, self._states[i].uuid
         if placement.has_tree(i):
-            return placement.trees.most_by_class(root, placement.free_of)
+            return placement.trees.most_by_class(root, placement.free.of_provider)
         candidates = self._amounts(i)
-        found = most_by_class(placement.free(candidates), candidates)
+        found = most_by_class(placement.free.of(candidates), candidates)
         if placement.may_be_cut(i):
             # Those that were offered may have devices in common.
             return {name: most for name, most in found.items() if name in HOST_CLASSES}
@@ -226,8 +238,10 @@ class HostRooms(HypervisorRooms):
         """
         placement, root = self._placement, self._states[i].uuid
         if not placement.has_tree(i):
-            return self.candidates.different(i)
-        return self.candidates.matching(i, placement.trees.candidates(root, placement.free_of))
+            return self.candidates.offered.different(i)
+        return self.candidates.offered.matching(
+            i, placement.trees.candidates(root, placement.free.of_provider)
+        )
 
     def _amounts(self, i: int) -> list[Amounts]:
         return list(map(amounts_of, self._candidates(i)))
@@ -236,10 +250,13 @@ class HostRooms(HypervisorRooms):
         return [found["mappings"] for found in self._candidates(i)]
 
     def _free(self, _i: int, candidates: Sequence[Amounts]) -> dict[Inventory, int]:
-        return self._placement.free(candidates)
+        return self._placement.free.of(candidates)
 
     def _shared_by(self, i: int) -> frozenset[Inventory]:
-        own, sharing = self._states[i].uuid, self._placement.sharing & self._placement.providers
+        own, sharing = (
+            self._states[i].uuid,
+            self._placement.trees.sharing & self._placement.free.providers,
+        )
         return frozenset(
             key
             for found in self._amounts(i)
@@ -285,7 +302,7 @@ class HostRooms(HypervisorRooms):
     def _claims(self, i: int, number: int, taken: Amounts) -> list[Amounts]:
         if self._fitting is None:
             return super()._claims(i, number, taken)
-        free = without(self._placement.free(self._amounts(i)), taken)
+        free = without(self._placement.free.of(self._amounts(i)), taken)
         found: list[Amounts] = []
         for claimed in map(amounts_of, self.candidates.next_claims(i, number)):
             if any(free[key] < amount for key, amount in claimed.items()):

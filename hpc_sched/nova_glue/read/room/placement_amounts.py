@@ -2,23 +2,24 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched.core.capacity import UNBOUNDED
-from hpc_sched.core.room.providers import Amounts, Inventory
+from hpc_sched.core.room.candidate_enumeration import AllocationCandidate
+from hpc_sched.core.room.providers import Inventory
 from hpc_sched.nova_glue.io import placement, request_deadline
 from hpc_sched.nova_glue.read.room import compared_hosts
-from hpc_sched.nova_glue.read.room.allocation_candidates import (
-    AllocationCandidates,
-    Candidate,
+from hpc_sched.nova_glue.read.room.providers import hosts_not_offered
+from hpc_sched.nova_glue.read.room.providers.free_amounts import FreeAmounts
+from hpc_sched.nova_glue.read.room.providers.host_trees import HostTrees
+from hpc_sched.nova_glue.read.room.providers.hosts_not_offered import HostsNotOffered
+from hpc_sched.nova_glue.read.room.providers.nova_query import HOST_CLASSES, NovaQuery
+from hpc_sched.nova_glue.read.room.providers.offered_candidates import (
+    OfferedCandidates,
     amounts_of,
 )
-from hpc_sched.nova_glue.read.room.candidates import hosts_not_offered
-from hpc_sched.nova_glue.read.room.candidates.host_trees import HostTrees
-from hpc_sched.nova_glue.read.room.candidates.hosts_not_offered import HostsNotOffered
-from hpc_sched.nova_glue.read.room.candidates.nova_query import HOST_CLASSES, NovaQuery
 
 LOG = logging.getLogger(__name__)
 
@@ -34,26 +35,20 @@ MANY_DEVICES = 4096
 
 
 class PlacementAmounts:
-    """The free amounts of providers, read at most once a request, less its claims since."""
+    """Reads the providers of hosts, at most once a request unless a claim is refused."""
 
     def __init__(
         self,
         states: Sequence[host_manager.HostState],
         query: NovaQuery,
-        candidates: AllocationCandidates,
+        candidates: OfferedCandidates,
     ) -> None:
-        # Returns what the request has claimed for VMs that Nova has not placed: Placement counts
-        # it as used, and it is free for them.
-        self.held: Callable[[], Iterable[Candidate]] = tuple
         self._states = states
         self._demand = query.demand
         self._candidates = candidates
         self._query = query
         self.trees = HostTrees(query.requests)
-        self._free: dict[Inventory, int] = {}
-        self._names: dict[str, tuple[str, ...]] = {}  # provider to the classes that were read
-        self.providers: set[str] = set()  # that were read
-        self.sharing: set[str] = set()  # those in candidates of several hosts
+        self.free = FreeAmounts()
         self._is_beyond_hosts = False  # whether devices or shared disks are demanded
         self._sought: set[int] = set()  # hosts that were read alone, with devices
         self._listed = 0  # hosts in one answer of Placement, at most
@@ -62,22 +57,10 @@ class PlacementAmounts:
         # Whether a host has more or less than its HostState says, and not for instances in flight.
         self.differ_from_reports = False
 
-    def free(self, candidates: Iterable[Amounts]) -> dict[Inventory, int]:
-        """Return what is free for some candidates; more than enough where it was not read."""
-        return {
-            key: self._free.get(key, 0) if key[0] in self.providers else UNBOUNDED * amount
-            for found in candidates
-            for key, amount in found.items()
-        }
-
-    def free_of(self, provider: str) -> dict[str, int]:
-        """Return what is free of a provider that was read, by resource class."""
-        return {name: self._free[provider, name] for name in self._names.get(provider, ())}
-
     def has_tree(self, i: int) -> bool:
         """True if the tree of a host is read, with the amounts of all its providers."""
         root = self._states[i].uuid
-        return self.trees.has(root) and self.providers.issuperset(self.trees.providers(root))
+        return self.trees.has(root) and self.free.providers.issuperset(self.trees.providers(root))
 
     def may_be_cut(self, i: int) -> bool:
         """True if Placement may have offered some candidates of a host: its tree is unread."""
@@ -87,18 +70,15 @@ class PlacementAmounts:
     def is_known(self, i: int) -> bool:
         """True if the amounts of a host were read, or compared with its HostState."""
         state = self._states[i]
-        return state.uuid in self.providers or compared_hosts.find(state) is not None
-
-    def claim(self, claimed: Amounts) -> None:
-        """Subtract a claim of the request."""
-        self._free |= {key: self._free.get(key, 0) - claimed[key] for key in claimed}
+        return state.uuid in self.free.providers or compared_hosts.find(state) is not None
 
     def read_beyond_hosts(self) -> bool:
         """Read the trees of hosts; return whether devices or shared disks are demanded.
 
         No call if a HostState has the amounts of all that is demanded. Else one for the trees of
         all hosts with the device, one more where shared processors may replace pinned ones, and
-        two for each of a few providers: those in other trees, and devices of different units.
+        two for each of a few providers in other trees. One for each amount that a VM may get of one
+        device, if some devices may not give it.
         """
         if HOST_CLASSES.issuperset(self._demand) and not any(
             len(found.get("allocations", ())) > 1
@@ -123,11 +103,11 @@ class PlacementAmounts:
             if self.trees.has(root):
                 others = sorted(one for one in providers if self.trees.root_of(one) != root)
                 self.trees.reach([root, *others])
-                self.sharing.update(others)
-        self.sharing |= {one for one, number in hosts_of.items() if number > 1}
-        few = [*self.sharing, *(hosts_of if len(hosts_of) <= FEW else ())]
+                self.trees.sharing.update(others)
+        self.trees.sharing |= {one for one, number in hosts_of.items() if number > 1}
+        few = [*self.trees.sharing, *(hosts_of if len(hosts_of) <= FEW else ())]
         if not self._has_failed:
-            unread = sorted(set(few) - self.providers)[:FEW]
+            unread = sorted(set(few) - self.free.providers)[:FEW]
             self._keep(placement.read_providers(unread))
         return True
 
@@ -143,12 +123,15 @@ class PlacementAmounts:
     def _read_trees(self, queries: Sequence[str]) -> None:
         found = placement.read_trees(queries)
         self._listed = max(self._listed, len({node.root for node in found.nodes.values()}))
-        self.trees.add(found)
-        for state in self._states:
-            self.trees.note_offered(amounts_of(next(iter(state.allocation_candidates), {})))
+        if self._is_beyond_hosts:
+            self.trees.add(found)
+            for state in self._states:
+                self.trees.note_offered(amounts_of(next(iter(state.allocation_candidates), {})))
         self._keep(found)
-        if not self._has_failed and (kinds := self.trees.unread_units()[:FEW]):
-            self.trees.add_units(placement.read_providers(kinds))
+        for name, amount in self.trees.unread_parts()[:FEW] if not self._has_failed else ():
+            takers = placement.read_with_room({name: amount})
+            if takers.problem is None:
+                self.trees.add_takers((name, amount), takers.stocks)
 
     def read_hosts(self, positions: Iterable[int]) -> None:
         """Read hosts that were not compared with their HostStates.
@@ -167,7 +150,7 @@ class PlacementAmounts:
             provider: None
             for i in positions
             if self._states[i].vcpus_total and compared_hosts.find(self._states[i]) is None
-            for provider in sorted(self._candidates.providers(i) - self.providers)
+            for provider in sorted(self._candidates.providers(i) - self.free.providers)
         }
         if len(unread) > MANY:
             self.read_all()
@@ -190,7 +173,8 @@ class PlacementAmounts:
             queries = self._query.of_trees()
             self._read_trees([f"{query}&in_tree={uuid}" for uuid in uuids for query in queries])
             full = self._providers(i for i in unknown if not self.has_tree(i))
-            self._keep(placement.read_providers([one for one in full if one not in self.providers]))
+            unread = [one for one in full if one not in self.free.providers]
+            self._keep(placement.read_providers(unread))
 
     def read_all(self) -> bool:
         """Read all hosts, if that was not done; return False if it was. One call."""
@@ -205,10 +189,13 @@ class PlacementAmounts:
             self._read_trees(self._query.of_trees())
         return True
 
-    def not_offered(self, *, are_filtered: bool) -> HostsNotOffered | None:
+    def not_offered(
+        self, fits: Callable[[int, AllocationCandidate], bool] | None
+    ) -> HostsNotOffered | None:
         """Return the hosts that a limit has kept from being candidates, if one is known to have.
 
-        :param are_filtered: whether filters of Nova may have removed candidates of a host
+        :param fits: whether the filters of Nova that remove candidates let one of a host pass; None
+            if they have none to remove
         """
         first = next((one for one in self._states if one.allocation_candidates), None)
         if self._has_failed or first is None:
@@ -218,21 +205,33 @@ class PlacementAmounts:
             for (uuid, name), amount in amounts_of(first.allocation_candidates[0]).items()
             if uuid == first.uuid and name in HOST_CLASSES
         }
-        positions = () if are_filtered else range(len(self._states))
-        has_more = any(map(self._has_more_than_offered, positions))
+        has_more = any(self._has_more(i, fits) for i in range(len(self._states)))
         # A host whose disk is elsewhere has no room where that is full.
         is_own = own.keys() == self._demand.keys() & HOST_CLASSES
         listed = self._listed if is_own else None
+        elsewhere = self.trees.with_room(self.free.of_provider)
+        elsewhere.difference_update(state.uuid for state in self._states)
         return hosts_not_offered.find(
-            self._states, self._query, own=own, listed=listed, has_more=has_more
+            self._states,
+            self._query,
+            own=own,
+            listed=listed,
+            elsewhere=len(
+                self.trees.with_room(self.free.of_provider) - {state.uuid for state in self._states}
+            ),
+            has_more=has_more,
         )
 
-    def _has_more_than_offered(self, i: int) -> bool:
+    def _has_more(self, i: int, fits: Callable[[int, AllocationCandidate], bool] | None) -> bool:
         """True if the tree of a host has more candidates than Placement has offered."""
-        if not self._candidates.differ or not self.has_tree(i):
+        if not self._is_beyond_hosts or not self.has_tree(i):
             return False
-        offered = self._candidates.number_offered(i)
-        return self.trees.number(self._states[i].uuid, self.free_of, offered + 1) > offered
+        offered = self._candidates.number(i)
+        if fits is not None and offered > MOST_AT_ONCE:
+            return False
+        found = self.trees.with_repeats(self._states[i].uuid, self.free.of_provider)
+        passing = (one for one in found if fits is None or fits(i, one))
+        return next(islice(passing, offered, None), None) is not None
 
     def refresh(self, positions: Iterable[int] | None) -> bool:
         """Read hosts again; False without an answer.
@@ -245,10 +244,10 @@ class PlacementAmounts:
         if self._has_failed:
             return False
         if few and len(few) <= MANY:
-            self.providers.difference_update(few)
+            self.free.providers.difference_update(few)
             self._keep(placement.read_providers(few))
         else:
-            self.providers.clear()
+            self.free.providers.clear()
             self._is_all_read = True
             self._sought.clear()
             self._read_trees(self._query.of_trees())
@@ -268,7 +267,7 @@ class PlacementAmounts:
         if found.problem is not None:
             LOG.debug("Hosts are not read after a claim: %s", found.problem)
             return None
-        self._take_over(found.stocks)
+        self.free.take_over(found.stocks)
         return {
             (provider, name): max(stock.used - stock.capacity, 0)
             for provider, stocks in found.stocks.items()
@@ -284,7 +283,7 @@ class PlacementAmounts:
                 every |= {
                     one
                     for one in self.trees.providers(root)
-                    if not self._demand.keys().isdisjoint(self._names.get(one, ()))
+                    if not self._demand.keys().isdisjoint(self.free.of_provider(one).keys())
                 }
             found |= dict.fromkeys(sorted(every))
         return list(found)
@@ -297,7 +296,7 @@ class PlacementAmounts:
         """
         alike: defaultdict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
         for state in self._states:
-            if state.uuid not in self.providers:
+            if state.uuid not in self.free.providers:
                 first = amounts_of(next(iter(state.allocation_candidates), {}))
                 own = sorted((key[1], first[key]) for key in first if key[0] == state.uuid)
                 alike[tuple(own)].append(state.uuid)
@@ -310,37 +309,15 @@ class PlacementAmounts:
                 continue
             full = set(missing) - found.stocks.keys()
             # By how much they hold too much, if the request shares them with others, no list says.
-            shared = full & self._held_providers()
+            shared = full & self.free.held_providers()
             self._keep(placement.read_providers(sorted(shared)))
-            full -= shared
-            self._free.update(((uuid, name), 0) for uuid in full for name, _ in demand)
-            names = tuple(name for name, _ in demand)
-            self._names |= {uuid: (*self._names.get(uuid, ()), *names) for uuid in full}
-            self.providers |= full
-
-    def _held_providers(self) -> set[str]:
-        """Return the providers of what the request holds."""
-        return {key[0] for candidate in self.held() for key in amounts_of(candidate)}
-
-    def _take_over(self, read: Mapping[str, Mapping[str, placement.Stock]]) -> None:
-        """Set what is free on providers that have just been read; what the request holds is."""
-        self._names |= {provider: tuple(stocks) for provider, stocks in read.items()}
-        self._free |= {
-            (provider, name): stock.capacity - stock.used
-            for provider, stocks in read.items()
-            for name, stock in stocks.items()
-        }
-        for candidate in self.held() if read else ():
-            for (provider, name), amount in amounts_of(candidate).items():
-                if provider in read:
-                    self._free[provider, name] = self._free.get((provider, name), 0) + amount
-        self.providers |= read.keys()
+            self.free.set_full(sorted(full - shared), [name for name, _ in demand])
 
     def _keep(self, found: placement.ProviderStocks) -> None:
-        new = found.stocks.keys() - self.providers
-        self._take_over({provider: found.stocks[provider] for provider in new})
+        new = found.stocks.keys() - self.free.providers
+        self.free.take_over({provider: found.stocks[provider] for provider in new})
         # No HostState has what the request itself has claimed.
-        compared_now = new - self._held_providers()
+        compared_now = new - self.free.held_providers()
         for state in self._states:
             if state.uuid in compared_now and state.vcpus_total:
                 compared = compared_hosts.compare(state, found.stocks[state.uuid])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from nova.scheduler import host_manager
 
 from hpc_sched.nova_glue.io import placement
-from hpc_sched.nova_glue.read.room.candidates.nova_query import NovaQuery
+from hpc_sched.nova_glue.read.room.providers.nova_query import NovaQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,20 +19,23 @@ class HostsNotOffered:
     offered: int  # candidates, without those that Nova's filters have removed
     with_room: int  # hosts, those included
     limit: int | None  # of Nova's own query; None: it had none
+    is_cut: bool = True  # whether a limit is known to have cut the list; else filters may have
 
     @property
     def operator(self) -> str:
         """The reason with options."""
         own = "" if self.limit is None else f"[scheduler] max_placement_results ({self.limit}) or "
+        filters = "" if self.is_cut else "Nova's filters have removed the others, or "
         return (
-            f"{self.offered} of {self.with_room} hosts with room for one VM are candidates: {own}"
-            "[placement] max_allocation_candidates of Placement has cut its list"
+            f"{self.offered} of {self.with_room} hosts with room for one VM are candidates: "
+            f"{filters}{own}[placement] max_allocation_candidates of Placement has cut its list"
         )
 
     @property
     def tenant(self) -> str:
         """The reason without options and numbers of hosts."""
-        return "a limit of the cloud has left out hosts with room"
+        by_limit = ", by a limit of the cloud" if self.is_cut else ""
+        return f"not all hosts with room were offered{by_limit}"
 
 
 def find(
@@ -41,9 +44,10 @@ def find(
     *,
     own: Mapping[str, int],
     listed: int | None,
+    elsewhere: int,
     has_more: bool,
 ) -> HostsNotOffered | None:
-    """Return the hosts that were not offered; None if no limit is known to have cut the list.
+    """Return the hosts that were not offered; None without any.
 
     One call to Placement, and one for each class of devices; none where a host has no classes of
     its own.
@@ -51,6 +55,7 @@ def find(
     :param own: what a VM takes of a host's own provider
     :param listed: hosts in an answer to :meth:`NovaQuery.of_trees`, which a limit cuts too, if they
         are all that have such a provider
+    :param elsewhere: hosts that are no candidates and have such devices, as far as they are known
     :param has_more: whether a host is known to have more candidates than were offered
     """
     hosts = [state.uuid for state in states if state.vcpus_total]
@@ -60,11 +65,10 @@ def find(
     if problem is not None:
         return None
     found = set.intersection(*map(set, every))
-    with_room = len(found.union(hosts))
-    if with_room == len(hosts):
-        return None
     is_limited = query.limit is not None and len(found) > query.limit
     is_shorter = listed is not None and listed < len(found)
-    if not (has_more or is_limited or is_shorter):
+    if len(found.union(hosts)) > len(hosts) and (has_more or is_limited or is_shorter):
+        return HostsNotOffered(len(hosts), len(found.union(hosts)), query.limit)
+    if not elsewhere:
         return None
-    return HostsNotOffered(len(hosts), with_room, query.limit)
+    return HostsNotOffered(len(hosts), len(hosts) + elsewhere, query.limit, is_cut=False)

@@ -1,18 +1,18 @@
 """The provider trees of the hosts of one request, and the candidates for a VM in them."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from hpc_sched.core.room.candidate_enumeration import AllocationCandidate
 from hpc_sched.core.room.provider_tree import Provider, ProviderInventory, ProviderTree
 from hpc_sched.core.room.providers import Amounts
 from hpc_sched.core.room.resource_request import ResourceRequest
 from hpc_sched.core.room.tree_candidates import TreeCandidates
-from hpc_sched.nova_glue.io.placement import ProviderStocks, Stock
-from hpc_sched.nova_glue.read.room.candidates.nova_query import HOST_CLASSES
+from hpc_sched.nova_glue.io.placement import ProviderStocks
+from hpc_sched.nova_glue.read.room.providers.nova_query import HOST_CLASSES
 
-# Resource class, capacity and traits of a provider: those that agree have equal units.
-_Kind = tuple[str, int, tuple[str, ...]]
+# Resource class, and an amount of it from one provider.
+_Part = tuple[str, int]
 
 
 class HostTrees:
@@ -27,14 +27,13 @@ class HostTrees:
         self._found = ProviderStocks()
         self._below: dict[str, list[str]] = {}  # root to the providers of its tree
         self._reach: defaultdict[str, set[str]] = defaultdict(set)  # root to providers it shares
-        self._units: dict[_Kind, Stock] = {}
-        # Classes of devices of which a VM gets several, so that their units matter: how many.
-        self._several = {
-            name: amount
-            for request in requests
-            for name, amount in request.demand.items()
-            if amount > 1 and name not in HOST_CLASSES
-        }
+        self.sharing: set[str] = (
+            set()
+        )  # providers from which VMs on several hosts may get something
+        # Amounts that one provider may be requested for, and those that have it.
+        self._parts = _parts(requests)
+        self._takers: dict[_Part, set[str]] = {part: set() for part in self._parts}
+        self._read: set[_Part] = set()
 
     def add(self, found: ProviderStocks) -> None:
         """Take over trees that were read."""
@@ -62,35 +61,33 @@ class HostTrees:
         """True if a host's tree was read."""
         return root in self._below
 
-    def unread_units(self) -> list[str]:
-        """Return a provider of each kind of device whose units matter and were not read."""
-        first: dict[_Kind, str] = {}
-        for uuid in sorted(self._found.nodes):
-            for kind in self._kinds(uuid):
-                if kind not in self._units:
-                    first.setdefault(kind, uuid)
-        return sorted(set(first.values()))
-
     def note_offered(self, candidate: Amounts) -> None:
-        """Note that providers give all of a class that a VM demands, as one candidate does."""
+        """Note which providers have what a candidate takes of them."""
         for (uuid, name), amount in candidate.items():
-            if amount == self._several.get(name):
-                for kind in self._kinds(uuid):
-                    if kind[0] == name:
-                        self._units.setdefault(kind, Stock(kind[1], 0))
+            if (takers := self._takers.get((name, amount))) is not None:
+                takers.add(uuid)
 
-    def add_units(self, found: ProviderStocks) -> None:
-        """Take over the units of one provider of each kind."""
-        for uuid, stocks in found.stocks.items():
-            for kind in self._kinds(uuid):
-                if kind[0] in stocks:
-                    self._units.setdefault(kind, stocks[kind[0]])
+    def unread_parts(self) -> list[_Part]:
+        """Return the amounts of which it is not known whether all providers take them.
 
-    def _kinds(self, uuid: str) -> list[_Kind]:
-        found = self._found.stocks.get(uuid, {})
-        several = [name for name in found if name in self._several and found[name].capacity > 1]
-        traits = tuple(sorted(self._found.nodes[uuid].traits)) if several else ()
-        return [(name, found[name].capacity, traits) for name in several]
+        Units matter: a VM may get no more than one share of a device, for instance.
+        """
+        return [
+            (name, amount)
+            for name, amount in self._parts
+            if (name, amount) not in self._read
+            and any(
+                name in stocks
+                and stocks[name].capacity - stocks[name].used >= amount
+                and uuid not in self._takers[name, amount]
+                for uuid, stocks in self._found.stocks.items()
+            )
+        ]
+
+    def add_takers(self, part: _Part, providers: Iterable[str]) -> None:
+        """Note all providers that take an amount."""
+        self._read.add(part)
+        self._takers[part] |= set(providers)
 
     def candidates(
         self, root: str, free: Callable[[str], Mapping[str, int]]
@@ -102,15 +99,23 @@ class HostTrees:
         found = self._candidates.of(self._tree(root, free))
         return [one for one in found if any(uuid == root for uuid, _ in one.amounts)]
 
-    def number(self, root: str, free: Callable[[str], Mapping[str, int]], most: int) -> int:
-        """Return how many candidates Placement has for a host, up to ``most``, repeats included."""
-        return self._candidates.number(self._tree(root, free), most)
+    def with_repeats(
+        self, root: str, free: Callable[[str], Mapping[str, int]]
+    ) -> Iterator[AllocationCandidate]:
+        """Yield the candidates that Placement has for a host, those of equal amounts too."""
+        found = self._candidates.with_repeats(self._tree(root, free))
+        return (one for one in found if any(uuid == root for uuid, _ in one.amounts))
 
     def most_by_class(
         self, root: str, free: Callable[[str], Mapping[str, int]]
     ) -> Mapping[str, int]:
         """Return the VMs that a host takes if one class alone counted; parameters as above."""
         return self._candidates.most_by_class(self._tree(root, free))
+
+    def with_room(self, free: Callable[[str], Mapping[str, int]]) -> set[str]:
+        """Return the roots of the trees that were read in which one VM may have room."""
+        most = {root: self.most_by_class(root, free).values() for root in self._below}
+        return {root for root in most if min(most[root], default=1) > 0}
 
     def providers(self, root: str) -> list[str]:
         """Return the providers of a host whose tree was read, those that it shares included."""
@@ -134,18 +139,35 @@ class HostTrees:
 
     def _provider(self, uuid: str, free: Mapping[str, int]) -> Provider:
         node = self._found.nodes.get(uuid)
-        units = {kind[0]: self._units.get(kind) for kind in self._kinds(uuid)}
         return Provider(
             uuid,
             None if node is None else node.parent,
-            {name: _inventory(amount, units.get(name)) for name, amount in sorted(free.items())},
+            {name: self._inventory(uuid, name, amount) for name, amount in sorted(free.items())},
             () if node is None else tuple(sorted(node.traits)),
         )
 
+    def _inventory(self, uuid: str, name: str, free: int) -> ProviderInventory:
+        """Return what is free of a class, with the most that a VM gets of what it may request."""
+        amounts = [amount for one, amount in self._parts if one == name]
+        most = None
+        if any((name, amount) in self._read for amount in amounts):
+            taken = [amount for amount in amounts if uuid in self._takers[name, amount]]
+            most = max(taken, default=min(amounts) - 1)
+        return ProviderInventory(max(free, 0), max_unit=most)
 
-def _inventory(free: int, units: Stock | None) -> ProviderInventory:
-    if units is None:
-        return ProviderInventory(max(free, 0))
-    return ProviderInventory(
-        max(free, 0), 0, units.min_unit, units.max_unit, max(units.step_size, 1)
-    )
+
+def _parts(requests: Iterable[ResourceRequest]) -> list[_Part]:
+    """Return the amounts above 1 of each class of devices that one provider may be requested for.
+
+    Several groups may be of one provider, unless they are isolated.
+    """
+    found: set[_Part] = set()
+    for request in requests:
+        sums: defaultdict[str, set[int]] = defaultdict(lambda: {0})
+        for group in request.groups:
+            for name in group.resources.keys() - HOST_CLASSES:
+                amount = group.resources[name]
+                is_alone = bool(group.suffix) and request.group_policy == "isolate"
+                sums[name] |= {amount} | {amount + (0 if is_alone else one) for one in sums[name]}
+        found |= {(name, amount) for name, each in sums.items() for amount in each if amount > 1}
+    return sorted(found)

@@ -1,0 +1,1 @@
+"""What Nova requests of Placement; the trees of hosts, their candidates and free amounts."""
