@@ -321,6 +321,20 @@ OPTS = [
         "warning and not read for a minute; the request is placed by what the scheduler has in "
         "memory.",
     ),
+    cfg.ListOpt(
+        "counting_filters",
+        default=[],
+        help="Filters of this site whose answer for a host may change as VMs of the same request "
+        "are placed there: class names as in ``[filter_scheduler] enabled_filters``, separated by "
+        "commas. A group is then planned with the number of VMs that they let a host take. Those "
+        "of Nova (IoOpsFilter, NumInstancesFilter, their Aggregate forms, JsonFilter) and classes "
+        "derived from them count without being named.\n\n"
+        "They are asked about copies of the HostStates of the plan, with more VMs than are there: "
+        "the attributes that Nova counts itself are raised (num_instances, num_io_ops, vcpus_used, "
+        "free_ram_mb, free_disk_mb, with a server group also instances). A filter must answer by "
+        "these and by the RequestSpec alone, and once it has refused a VM, refuse all further "
+        "ones. Filters with run_filter_once_per_request are not asked.",
+    ),
     cfg.FloatOpt(
         "planning_timeout",
         default=10.0,

@@ -73,7 +73,7 @@ class GroupRequest(PlacementInput):
             return answer
         for _ in range(MAX_CHECKS):
             if not isinstance(answer, Plan):
-                return answer
+                return request._with_caps(answer, limit)
             # Of several hypervisors of one host of the topology any may take its VMs.
             on_hosts = host_counts(self.topology, answer.hosts)
             planned = np.minimum(on_hosts[self.hosts_of_rows], request.room)
@@ -83,6 +83,16 @@ class GroupRequest(PlacementInput):
             request = replace(request, room=np.minimum(request.room, rooms))
             answer = request._decide(limit)
         return replace(answer, is_proven=False) if isinstance(answer, Plan) else answer
+
+    def _with_caps(self, answer: Rejection, limit: TimeLimit) -> Rejection:
+        """Return a Rejection whose numbers are what the caps of all hypervisors leave."""
+        if self.check is None or self.check.caps is None or answer.conflict:
+            return answer
+        room = np.minimum(self.room, self.check.ask_caps(answer.count))
+        if (room == self.room).all():
+            return answer
+        lower = replace(self, room=room)._decide(limit)
+        return lower if isinstance(lower, Rejection) else answer
 
     def _decide(self, limit: TimeLimit) -> Plan | Rejection:
         """Return the answer of :meth:`decide` as if all rooms were exact."""
@@ -273,13 +283,16 @@ class GroupRequest(PlacementInput):
                 where = " and ".join([where, *answer.bounds.needs_at_least])
                 why = f"{answer.count} VMs of a group with policy affinity need {where}"
                 fits = f": largest gang that fits {there}: {most}"
-                return Refusal(why + fits, why + fits if most < self.left else why)
+                operator, tenant = why + fits, why + fits if most < self.left else why
+                if self.hard_policy is not None and self.hard_policy.has_single_nodes:
+                    operator, tenant = self._with_scarcest(answer, operator, tenant, on_one=True)
+                return Refusal(operator, tenant)
         size = self.constraints.group_size
         key = GroupSize.spec.name
         why = f" ({key}={size})" if size is not None and answer.count > self.left else ""
-        if scarce := self._scarcest(answer):
-            why += f"; {scarce} runs out first"
-        operator, tenant = answer.operator + why, answer.for_tenant(self.left) + why
+        operator, tenant = self._with_scarcest(
+            answer, answer.operator + why, answer.for_tenant(self.left) + why
+        )
         if self.full_hosts:
             whys = ", ".join(f"{count} by {why}" for why, count in sorted(self.full_hosts.items()))
             operator += f"; hosts left out for the VMs that they have: {whys}"
@@ -351,21 +364,36 @@ class GroupRequest(PlacementInput):
         )
         return is_guaranteed or not (is_move or answer.conflict)
 
-    def _scarcest(self, answer: Rejection) -> str | None:
-        """Return the resource that keeps the group from fitting, where one does."""
-        if self.check is None or answer.conflict or not answer.count:
-            return None
-        among = np.ones(len(self.room), dtype=np.bool_)
-        if answer.bounds.level is not None and answer.best is not None:
+    def _with_scarcest(
+        self, answer: Rejection, operator: str, tenant: str, *, on_one: bool = False
+    ) -> tuple[str, str]:
+        """Return the texts with what keeps the group from fitting, where one resource or cap does.
+
+        :param on_one: whether one hypervisor must take all VMs; only a cap is named then
+        """
+        check = self.check
+        if check is None or answer.conflict or not answer.count:
+            return operator, tenant
+        among = self.room > 0
+        if on_one:
+            among = server_group_policy.open_room(self.hard_policy, self.room) > 0
+        elif answer.bounds.level is not None and answer.best is not None:
             switch = self.topology.switch_index(answer.best.switch)
-            among = self.switches(self.topology.switches[switch].level) == switch
-        return scarcest(self.check.by_resource(), among & (self.room > 0), answer.count)
+            among &= self.switches(self.topology.switches[switch].level) == switch
+        scarce = scarcest(check.by_resource(), among, answer.count, on_one=on_one)
+        is_cap = check.caps is not None and scarce in check.caps.names
+        if scarce is None or (on_one and not is_cap):
+            return operator, tenant
+        # A tenant does not read how the cloud is configured.
+        shown = "the number of VMs that a host takes at a time" if is_cap else scarce
+        return f"{operator}; {scarce} runs out first", f"{tenant}; {shown} runs out first"
 
     def _most_on_one_service(self) -> int:
         """Return the most VMs that one service takes; only the members' service if it has any."""
         if self.hard_policy is None:
             return 0
-        room = server_group_policy.open_room(self.hard_policy, self.room)
+        left = self.room if self.check is None else np.minimum(self.room, self.check.left)
+        room = server_group_policy.open_room(self.hard_policy, left)
         rooms, used = self.hard_policy.per_service(room), leaf_slots.used_leaves(self)
         missing = self.constraints.bounds.missing_leaves(len(used), int(rooms.max(initial=0)))
         if missing:

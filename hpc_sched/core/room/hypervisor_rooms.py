@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.room.claim_search import MAX_FITS, claim_order, fitted_order
 from hpc_sched.core.room.device_fitting import DeviceFitting
 from hpc_sched.core.room.providers import Amounts, Inventory, without
+
+if TYPE_CHECKING:
+    from hpc_sched.core.room.host_caps import HostCaps
 
 # Returns the first claims on the host at an index, up to a number, as far as they fit once some
 # amounts have been taken.
@@ -21,8 +24,9 @@ class HypervisorRooms(ABC):
     """The room on the hypervisors of one request, which a plan has verified where it uses them.
 
     What hypervisors offer and have free is what HostStates and Placement say, or a snapshot: a
-    class for each says it. Two things depend on the plan: what hypervisors share, and claims on
-    one hypervisor that must fit together, where candidates or devices differ.
+    class for each says it. Three things depend on the plan: what hypervisors share, claims on
+    one hypervisor that must fit together, where candidates or devices differ, and the caps of
+    rules that count VMs.
 
     Arrays are over the hypervisors. Used by one thread.
     """
@@ -36,6 +40,7 @@ class HypervisorRooms(ABC):
         sharing: Set[Any],
         fitting: DeviceFitting | None,
         devices: Sequence[Any],
+        caps: "HostCaps | None" = None,
     ) -> None:
         """Start with bounds.
 
@@ -45,6 +50,7 @@ class HypervisorRooms(ABC):
         :param sharing: what several hypervisors share; empty if nothing
         :param fitting: of NUMA cells and PCI devices; None if none are requested
         :param devices: of each hypervisor, which the fitting starts with; None if not known
+        :param caps: of rules that count VMs; None without any
         """
         # VMs that each takes at most, those placed included.
         self.room = bound
@@ -54,6 +60,7 @@ class HypervisorRooms(ABC):
         self._sharing = sharing
         self._fitting = fitting
         self._devices = devices
+        self.caps = caps
         self._fits = 0  # claims that were fitted
         # Resource class to the least that a shared provider had for each; for refusals.
         self._shared: dict[str, Array] = {}
@@ -61,7 +68,7 @@ class HypervisorRooms(ABC):
     @property
     def left(self) -> Array:
         """The VMs that each hypervisor still takes at most. Shape (hypervisors,)."""
-        return self._left_of(self.room)
+        return self._capped(self._left_of(self.room))
 
     def verified(self, planned: Array) -> Array:
         """Return the VMs that each hypervisor still takes at most, exact where some are planned.
@@ -73,6 +80,8 @@ class HypervisorRooms(ABC):
         total = np.where(planned > 0, planned + self.placed, 0)
         if self._verify_plan(planned, total, self._unverified(total)):
             self._verify_all()
+        if self.caps is not None and self.caps.ask(total, self.placed):
+            self.ask_caps(int(planned.sum()))
         if not self._sharing:
             return self.left
         # What a hypervisor does not take after all is left to the others.
@@ -83,20 +92,32 @@ class HypervisorRooms(ABC):
             limit = limit + self.placed
             self._shared[name] = np.minimum(self._shared.get(name, limit), limit)
             room = np.minimum(room, limit)
-        return self._left_of(room)
+        return self._capped(self._left_of(room))
+
+    def ask_caps(self, count: int) -> Array:
+        """Ask the caps of all hypervisors, until the effort is exhausted; return :attr:`left`.
+
+        :param count: VMs of the request that are not placed
+        """
+        if self.caps is not None:
+            self.caps.ask(
+                self.placed + np.minimum(self.left, count), self.placed, self._is_exhausted
+            )
+        return self.left
 
     def by_resource(self) -> dict[str, Array]:
         """Return the VMs that each hypervisor still takes if one resource alone counted.
 
-        By resource class, or another name of what is demanded; arrays of shape (hypervisors,).
+        By resource class, or another name of what is demanded, or of a cap; arrays of shape
+        (hypervisors,).
         """
         found = self._by_class()
         for name, limit in self._shared.items():
             left = np.maximum(limit - self.placed, 0)
             found[name] = np.minimum(found.get(name, left), left)
         if self._fitting is not None:
-            found[self._fitting.name] = self.left
-        return found
+            found[self._fitting.name] = self._left_of(self.room)
+        return found if self.caps is None else found | self.caps.by_name(self.placed)
 
     @abstractmethod
     def _by_class(self) -> dict[str, Array]:
@@ -129,6 +150,12 @@ class HypervisorRooms(ABC):
     def _left_of(self, room: Array) -> Array:
         left: Array = np.maximum(room, np.maximum(self._least, self.placed)) - self.placed
         return left
+
+    def _capped(self, left: Array) -> Array:
+        if self.caps is None:
+            return left
+        least = np.maximum(self._least, self.placed)
+        return np.minimum(left, np.maximum(self.caps.limit, least) - self.placed)
 
     def _unverified(self, total: Array) -> list[int]:
         """Return the hypervisors that are not known to take some numbers of VMs."""
@@ -233,7 +260,9 @@ def shared_limits(
     return {name: limit for _, name in sorted(lacking)}
 
 
-def scarcest(by_resource: Mapping[str, Array], among: Mask, count: int) -> str | None:
+def scarcest(
+    by_resource: Mapping[str, Array], among: Mask, count: int, *, on_one: bool = False
+) -> str | None:
     """Return the resource that runs out first, or None if there are enough of all.
 
     It is the one without which the most VMs more would fit; equal ones: the one that alone allows
@@ -242,18 +271,21 @@ def scarcest(by_resource: Mapping[str, Array], among: Mask, count: int) -> str |
     :param by_resource: VMs that each hypervisor takes if one resource alone counted
     :param among: the hypervisors to look at, shape (hypervisors,)
     :param count: VMs that do not fit
+    :param on_one: whether one of the hypervisors must take them all
     """
     names = sorted(by_resource)
     if not names or not among.any():
         return None
     alone = np.minimum(np.array([by_resource[name][among] for name in names]), UNBOUNDED)
-    if int(alone.min(axis=0).sum()) >= count:
+
+    def fits(rooms: Array) -> int:
+        return int(rooms.max() if on_one else rooms.sum())
+
+    if fits(alone.min(axis=0)) >= count:
         return None
 
     def without_it(i: int) -> int:
         others = np.delete(alone, i, axis=0)
-        return int(others.min(axis=0, initial=UNBOUNDED).sum())
+        return fits(others.min(axis=0, initial=UNBOUNDED))
 
-    return names[
-        min(range(len(names)), key=lambda i: (-without_it(i), int(alone[i].sum()), names[i]))
-    ]
+    return names[min(range(len(names)), key=lambda i: (-without_it(i), fits(alone[i]), names[i]))]

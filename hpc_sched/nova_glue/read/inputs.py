@@ -20,6 +20,7 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.nova_glue.io.fabric import Fabric
 from hpc_sched.nova_glue.read import request_spec
+from hpc_sched.nova_glue.read.caps import counting_filters
 from hpc_sched.nova_glue.read.hold import Holds
 from hpc_sched.nova_glue.read.instances import group_members, mdobp_input
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
@@ -205,7 +206,7 @@ def read(
         return None
     request = request.knowing(found.uuids)
     shunned = shunned_hosts.find(states, spec)
-    rooms = _rooms(request, found, states, holds)
+    rooms = _rooms(spec, request, found, states, holds)
     bounds = [] if there is None else [there.room(name, states) for name in request.bounded_by]
     unbounded = np.full(len(states), UNBOUNDED, dtype=np.int64)
     colocation_room = np.minimum.reduce([unbounded, *bounds])
@@ -251,13 +252,19 @@ def read_again(
 
 
 def _rooms(
+    spec: objects.RequestSpec,
     request: request_spec.RequestedGroup,
     found: group_members.GroupMembership,
     states: Sequence[host_manager.HostState],
     holds: Holds,
 ) -> HostRooms:
     most = server_group_policy.most_per_host(request.max_per_host)
-    rooms = HostRooms(states, request.query, request.fitting, most_per_host=most)
+    caps = None
+    if counting_filters.enabled():
+        from hpc_sched.nova_glue.read.caps import filter_caps
+
+        caps = filter_caps.of(spec, states)
+    rooms = HostRooms(states, request.query, request.fitting, caps=caps, most_per_host=most)
     rooms.keep_free(_held_for_others(request, found, states, holds))
     return rooms
 

@@ -1,7 +1,7 @@
 """The VMs of one request that its HostStates take."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from nova.scheduler import host_manager
@@ -21,6 +21,9 @@ from hpc_sched.nova_glue.read.room.placement_amounts import PlacementAmounts
 from hpc_sched.nova_glue.read.room.providers.nova_query import HOST_CLASSES, NovaQuery
 from hpc_sched.nova_glue.read.room.providers.offered_candidates import Candidate, amounts_of
 from hpc_sched.topology import plurals
+
+if TYPE_CHECKING:
+    from hpc_sched.core.room.host_caps import HostCaps
 
 LOG = logging.getLogger(__name__)
 
@@ -47,10 +50,12 @@ class HostRooms(HypervisorRooms):
         query: NovaQuery,
         fitting: NovaFitting | None,
         *,
+        caps: "HostCaps | None" = None,
         most_per_host: int = UNBOUNDED,
     ) -> None:
         """Bound the rooms; read Placement if HostStates do not have all that is demanded.
 
+        :param caps: of Nova's filters that count VMs
         :param most_per_host: VMs of the request that the group's policy allows on a host
         """
         self._states = states
@@ -76,6 +81,7 @@ class HostRooms(HypervisorRooms):
             sharing=self._placement.trees.sharing,
             fitting=fitting,
             devices=states,
+            caps=caps,
         )
         if self._placement.read_beyond_hosts():
             self._bound_by_placement()
@@ -173,6 +179,13 @@ class HostRooms(HypervisorRooms):
         """
         claimed = np.flatnonzero(held)
         self.room[claimed] = np.maximum(self.room[claimed], (self.placed + held)[claimed])
+        if self.caps is not None:
+            self.caps.allow(np.where(held > 0, self.placed + held, 0))
+
+    def ask_caps(self, count: int) -> Array:
+        """Ask the caps of all hosts in a bounded time; see :meth:`HypervisorRooms.ask_caps`."""
+        self._until = clock.current.monotonic() + MAX_SECONDS
+        return super().ask_caps(count)
 
     def _fits_alone(self, i: int, one: AllocationCandidate) -> bool:
         """True if NUMA cells and PCI devices of a host allow a VM with one candidate now."""
