@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from choice_report import Row, fit, missed, table, unmeasured
+from choice_report import GROUP, PACKED, Row, fit, missed, table, unmeasured
 
 SIZES, COUNTS = (1_000, 5_000, 10_000), (1, 16, 64, 256)
 
@@ -50,6 +50,7 @@ def main() -> int:
             "pairs": arguments.pairs,
             "near_pairs": max(arguments.near_pairs, arguments.pairs),
             "skip_above": arguments.skip_above,
+            "policy": arguments.policy,
         }
         rows += [Row(**found) for found in _worker(hosts=hosts, seed=arguments.seed, **asked)]
         for side in ("stock", *arguments.sides):
@@ -93,6 +94,9 @@ def _parser() -> argparse.ArgumentParser:
             "plans",
             "metrics",
             "bunch",
+            "caps",
+            "caps-reached",
+            "uncounted",
             "sharing",
             "packing",
             "shadow",
@@ -100,8 +104,15 @@ def _parser() -> argparse.ArgumentParser:
         ),
         default=["plugin", "bunch", "sharing"],
         help="what is compared with stock Nova (default: all but plans, the plugin without "
-        "gang claims, metrics, the plugin with metrics on, packing, where MDOBP packs single VMs "
-        "that are not HPC too, and those in shadow mode)",
+        "gang claims, metrics, the plugin with metrics on, caps, with the filters of Nova that "
+        "count VMs, caps-reached, where they pass few, uncounted, where plans ignore them, "
+        "packing, where MDOBP packs single VMs that are not HPC too, and those in shadow mode)",
+    )
+    parser.add_argument(
+        "--policy",
+        default=GROUP,
+        choices=(GROUP, PACKED),
+        help=f"of the groups (default {GROUP}: one VM a host, so no filter is asked for more)",
     )
     parser.add_argument("--pairs", type=int, default=3, help="turns of a row (default 3)")
     parser.add_argument(

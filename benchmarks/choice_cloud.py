@@ -39,7 +39,9 @@ from nova.scheduler.client import report
 from oslo_utils import timeutils, uuidutils
 
 from hpc_sched import conf
+from hpc_sched.enabled_plugins import COUNTING_FILTERS
 from hpc_sched.nova_glue.exporter import worker
+from hpc_sched.nova_glue.read.caps import counting_filters
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 
 # Started as a script, a benchmark has its own folder in the path alone.
@@ -85,6 +87,8 @@ class Side:
     mdobp_classes: tuple[str, ...] = ("sync", "async")
     has_metrics: bool = False
     mode: str = "active"
+    most_on_host: int = 64  # operations, and VMs, of which filters of Nova pass a host
+    asks_caps: bool = True  # whether plans take these filters into account
 
     def enable(self) -> None:
         """Configure this process so."""
@@ -97,6 +101,9 @@ class Side:
             ("weight_classes", list(self.weighers)),
         ):
             CONF.set_override(name, value, "filter_scheduler")
+        for name in ("max_io_ops_per_host", "max_instances_per_host"):
+            CONF.set_override(name, self.most_on_host, "filter_scheduler")
+        counting_filters.enabled = _COUNTING if self.asks_caps else tuple
         CONF.set_override("mode", self.mode, "hpc_sched")
         CONF.set_override("gang_claims", self.has_claims, "hpc_sched")
         CONF.set_override("mdobp_classes", list(self.mdobp_classes), "hpc_sched")
@@ -108,6 +115,7 @@ class Side:
         worker.start()
 
 
+_COUNTING = counting_filters.enabled
 STOCK = Side("stock")
 # As etc/nova.conf.sample has it.
 PLUGIN = Side(
@@ -135,6 +143,15 @@ PACKING = replace(SHARING, name="packing", mdobp_classes=("sync", "async", "none
 # Nothing is placed otherwise than by stock Nova; the plans are made all the same.
 SHADOW = replace(PLUGIN, name="shadow", mode="shadow")
 SHADOW_SHARING = replace(SHARING, name="shadow-sharing", mode="shadow")
+# Nova's filters that count VMs, which plans take into account: all pass, or few.
+CAPS = replace(
+    PLUGIN,
+    name="caps",
+    filters=(*NOVA_FILTERS, *COUNTING_FILTERS, *PLUGIN.filters[len(NOVA_FILTERS) :]),
+)
+CAPS_REACHED = replace(CAPS, name="caps-reached", most_on_host=4)
+# The same filters, ignored in plans: what the caps cost alone.
+UNCOUNTED = replace(CAPS, name="uncounted", asks_caps=False)
 # A weigher alone, without the filter that prunes.
 BUNCH = Side("bunch", weighers=(NOVA_WEIGHERS, "hpc_sched.weighers.bunch.BunchWeigher"))
 

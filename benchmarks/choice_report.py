@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-OTHER, GROUP = "none", "anti-affinity"
-KINDS = {OTHER: "not HPC", GROUP: "group"}
+OTHER, GROUP, PACKED = "none", "anti-affinity", "soft-affinity"
+KINDS = {OTHER: "not HPC", GROUP: "group", PACKED: "packed"}
 
 # The most that a side may cost as a part of what stock Nova does, on TARGET_HOSTS hosts.
 TARGET_HOSTS = 10_000

@@ -16,6 +16,8 @@ from pathlib import Path
 import sqlalchemy as sa
 from choice_cloud import (
     BUNCH,
+    CAPS,
+    CAPS_REACHED,
     METRICS,
     PACKING,
     PLANS,
@@ -24,6 +26,7 @@ from choice_cloud import (
     SHADOW_SHARING,
     SHARING,
     STOCK,
+    UNCOUNTED,
     Cloud,
     Side,
     build,
@@ -35,7 +38,20 @@ from hpc_sched.nova_glue.exporter import worker
 
 SIDES = {
     side.name: side
-    for side in (STOCK, PLUGIN, PLANS, METRICS, BUNCH, SHARING, PACKING, SHADOW, SHADOW_SHARING)
+    for side in (
+        STOCK,
+        PLUGIN,
+        PLANS,
+        METRICS,
+        BUNCH,
+        CAPS,
+        CAPS_REACHED,
+        UNCOUNTED,
+        SHARING,
+        PACKING,
+        SHADOW,
+        SHADOW_SHARING,
+    )
 }
 # Those that differ for requests that are not HPC.
 OF_OTHERS = (PLUGIN, METRICS, SHARING, PACKING, SHADOW, SHADOW_SHARING)
@@ -55,6 +71,7 @@ def work(
     near_pairs: int = 25,
     skip_above: float | None = None,
     seed: int = 1,
+    policy: str = GROUP,
 ) -> None:
     """Print the rows of one size: of peak memory, or of times."""
     # The lines that a scheduler logs by default cost what they cost.
@@ -68,7 +85,7 @@ def work(
     a_vm = 0.0  # CPU seconds of stock Nova for one weighing
     for count in counts:
         # What is not of a group Nova weighs VM by VM: one of them tells.
-        for kind in (OTHER, GROUP) if count == 1 else (GROUP,):
+        for kind in (OTHER, policy) if count == 1 else (policy,):
             if kind == OTHER:
                 others = [side for side in OF_OTHERS if side in compared or side == PLUGIN]
             else:

@@ -17,6 +17,14 @@ FILTER_ORDER = (
     GROUP_FILTER,
     RACK_FILTER,
 )
+# Nova's filters that count the VMs of a request as they are placed, to where their limit is set.
+COUNTING_FILTERS = {
+    "IoOpsFilter": "[filter_scheduler] max_io_ops_per_host",
+    "AggregateIoOpsFilter": "max_io_ops_per_host of aggregates or [filter_scheduler]",
+    "NumInstancesFilter": "[filter_scheduler] max_instances_per_host",
+    "AggregateNumInstancesFilter": "max_instances_per_host of aggregates or [filter_scheduler]",
+    "JsonFilter": "scheduler hint query",
+}
 MDOBP_WEIGHER = "MDOBPWeigher"
 # With at most this number of leaves MDOBPWeigher's weights of a leaf may go up to 1, and are less
 # than a step of the topology weigher: 180 against 100,000 / 501. With fewer they go up to more.

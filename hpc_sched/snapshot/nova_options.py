@@ -4,6 +4,8 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+from oslo_config import cfg
+
 from hpc_sched import conf, exceptions
 from hpc_sched.core.extra_specs import Defaults
 from hpc_sched.core.processors.processor_ranking import ProcessorRanking
@@ -11,11 +13,15 @@ from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 from hpc_sched.enabled_plugins import EnabledPlugins
 from hpc_sched.snapshot.snapshot_model import Snapshot
 
-_OPTS = {opt.dest: opt for opt in conf.OPTS}
+MAX_IO_OPS, MAX_INSTANCES = "max_io_ops_per_host", "max_instances_per_host"
+# Options of [filter_scheduler] that a snapshot has among its own, with Nova's defaults.
+FILTER_LIMITS = (cfg.IntOpt(MAX_IO_OPS, default=8), cfg.IntOpt(MAX_INSTANCES, default=50))
+
+_OPTS = {opt.dest: opt for opt in (*conf.OPTS, *FILTER_LIMITS)}
 
 
 def option(snapshot: Snapshot, name: str) -> Any:
-    """Return an option of [hpc_sched], or its default if the snapshot does not have it.
+    """Return an option of [hpc_sched] or a limit of filters; its default if there is none.
 
     :raises exceptions.SnapshotError: for an invalid value
     """

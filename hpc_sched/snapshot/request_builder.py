@@ -15,7 +15,7 @@ from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import GROUP_FILTER, HOMOGENEITY_FILTER
 from hpc_sched.snapshot import colocated_vms, hypervisor_processors, nova_options
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.room import flavor_request, pci_aliases, snapshot_rooms
+from hpc_sched.snapshot.room import filter_caps, flavor_request, pci_aliases, snapshot_rooms
 from hpc_sched.snapshot.snapshot_model import Flavor, Server
 from hpc_sched.topology.model import Topology
 
@@ -135,6 +135,7 @@ class SnapshotRequest:
         )
         profile = flavor.extra_specs.get("accel:device_profile")
         unfitted = pci_aliases.only_nova_fits(flavor, snapshot)
+        uncounted = filter_caps.unknown(snapshot)
         further = {
             "the flavor names no hpc:app_class and implicit_groups is off: only the VMs of a "
             "server group are placed so": is_checked and not is_group,
@@ -143,6 +144,7 @@ class SnapshotRequest:
             "saved where nova.conf names its databases": (
                 unfitted and not self.rooms.are_devices_fitted
             ),
+            f"how many VMs {', '.join(uncounted)} let a host take is not known": uncounted,
         }
         return [
             *self.hpc_specs.faults,
@@ -177,7 +179,7 @@ def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
         moves=request.moves,
     )
     beside = colocated_vms.rooms(cloud, runs, request.moved_uuids)
-    room = np.maximum(np.minimum(rooms.room, beside), least)
+    room = np.maximum(np.minimum(rooms.left, beside), least)
     group = _group_request(cloud, request, hpc_specs, topology, room, rooms)
     return SnapshotRequest(cloud, request, hpc_specs, group, rooms)
 

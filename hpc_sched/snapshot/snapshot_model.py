@@ -99,7 +99,8 @@ class Snapshot(Struct, frozen=True, forbid_unknown_fields=True):
     flavors: tuple[Flavor, ...]
     aggregates: tuple[Aggregate, ...] = ()
     topology: str | None = None  # the fabric as a file of driver yaml
-    options: Mapping[str, Any] = field(default_factory=dict)  # [hpc_sched], if readable
+    # [hpc_sched], if readable, and the limits of Nova's filters that count VMs.
+    options: Mapping[str, Any] = field(default_factory=dict)
     # [filter_scheduler] enabled_filters and weight_classes; None without a readable nova.conf.
     filters: tuple[str, ...] | None = None
     weighers: tuple[str, ...] | None = None

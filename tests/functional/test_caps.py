@@ -24,6 +24,7 @@ from nova import exception, objects
 from nova.scheduler import filters
 from nova.scheduler.filters import io_ops_filter, json_filter, num_instances_filter
 
+from hpc_sched.enabled_plugins import COUNTING_FILTERS
 from hpc_sched.nova_glue.read.caps import counting_filters, filter_caps, raised_state
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.states import (
@@ -378,4 +379,4 @@ OTHERS = {
 def test_every_filter_of_nova_counts_or_has_a_reason_not_to():
     every = {cls.__name__: cls for cls in filters.all_filters()}
     of_each_vm = {name for name, cls in every.items() if not cls.run_filter_once_per_request}
-    assert of_each_vm == set(counting_filters.LIMITS) | OTHERS.keys()
+    assert of_each_vm == set(COUNTING_FILTERS) | OTHERS.keys()

@@ -25,6 +25,7 @@ from hpc_sched.configuration import config_files
 from hpc_sched.configuration.option_value import value_of
 from hpc_sched.core.room.device_fitting import DeviceFitting
 from hpc_sched.core.sharing import interference_file
+from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.room import pci_aliases
 from hpc_sched.snapshot.snapshot_model import Flavor, Snapshot
 
@@ -115,12 +116,14 @@ def with_options(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
             cfg.ListOpt("enabled_filters", default=[]),
             cfg.ListOpt("weight_classes", default=[]),
             cfg.BoolOpt("pci_in_placement", default=False),
+            *nova_options.FILTER_LIMITS,
         ],
         group="filter_scheduler",
     )
     options.register_opts([_ALIAS], group="pci")
     value = functools.partial(value_of, options)
     section = {opt.dest: value(opt.dest) for opt in conf.OPTS}
+    section |= {opt.dest: value(opt.dest, "filter_scheduler") for opt in nova_options.FILTER_LIMITS}
     interference: dict[str, dict[str, float]] = {}
     if section["interference_file"]:
         try:

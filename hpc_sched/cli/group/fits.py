@@ -76,8 +76,9 @@ The answer depends on what the scheduler reads: free resources and traits in Pla
 of compute services, the group's policy, the flavor's hpc: extra specs, and the VMs on the hosts if
 nova.conf (or the snapshot) enables HPCDedicatedHostFilter, HPCInterferenceFilter or
 HPCHomogeneityFilter. NUMA cells and PCI devices count where Nova is installed and its databases
-were read. It ignores Nova's other filters: availability zones, images, aggregates of flavors,
-quotas.
+were read. The limits of IoOpsFilter, NumInstancesFilter and their Aggregate forms count where
+nova.conf enables these filters. It ignores Nova's other filters: availability zones, images,
+aggregates of flavors, quotas.
 
 Extra specs that only a group can have, such as hpc:require, need --group or --policy, or a class
 and more than one VM, as in the scheduler. --level, --max-leaves and --min-leaves are

@@ -1,8 +1,8 @@
 """The VMs of one request that rules other than free resources allow on each hypervisor."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -48,10 +48,19 @@ class HostCaps:
         self._counted: dict[tuple[int, Hashable], tuple[int, int]] = {}
         self._last: dict[int, int] = {}  # cap to the number of VMs that it passed when reached
 
+    @classmethod
+    def known(cls, limits: Mapping[str, Array]) -> Self:
+        """Return caps that are known: VMs that each hypervisor takes, by name; not empty."""
+        found = cls((), len(next(iter(limits.values()))))
+        found._limits = dict(limits)
+        found.limit = np.minimum.reduce([found.limit, *limits.values()])
+        found._known = np.full_like(found.limit, UNBOUNDED)
+        return found
+
     @property
     def names(self) -> frozenset[str]:
         """The names of the caps."""
-        return frozenset(cap.name for cap in self._caps)
+        return frozenset([*self._limits, *(cap.name for cap in self._caps)])
 
     def by_name(self, placed: Array) -> dict[str, Array]:
         """Return the VMs that each hypervisor still takes by each cap that is reached anywhere."""

@@ -11,12 +11,13 @@ from hpc_sched.core.room import tree_candidates
 from hpc_sched.core.room.candidate_enumeration import AllocationCandidate
 from hpc_sched.core.room.claim_search import claim_order
 from hpc_sched.core.room.device_fitting import DeviceFitting
+from hpc_sched.core.room.host_caps import HostCaps
 from hpc_sched.core.room.hypervisor_rooms import HypervisorRooms
 from hpc_sched.core.room.provider_tree import ProviderTree
 from hpc_sched.core.room.providers import Amounts, Inventory, most_by_class, times
 from hpc_sched.core.room.resource_request import ResourceRequest
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.room import flavor_request, pci_aliases, provider_trees
+from hpc_sched.snapshot.room import filter_caps, flavor_request, pci_aliases, provider_trees
 from hpc_sched.snapshot.snapshot_model import Flavor, Hypervisor, Server, Snapshot
 from hpc_sched.topology.grouping import by_key
 
@@ -49,6 +50,7 @@ class SnapshotRooms(HypervisorRooms):
         among: Mask,
         least: Array,
         fitting: DeviceFitting | None = None,
+        caps: HostCaps | None = None,
     ) -> None:
         """Count the VMs. Linear in hypervisors.
 
@@ -81,6 +83,7 @@ class SnapshotRooms(HypervisorRooms):
             sharing=sharing,
             fitting=fitting,
             devices=[node.devices for node in nodes],
+            caps=caps,
         )
 
     @property
@@ -141,7 +144,7 @@ def of(
     :param least: VMs that each hypervisor takes in any case
     :param moves: VMs whose resources count as free
     """
-    snapshot = cloud.snapshot
+    snapshot, moves = cloud.snapshot, tuple(moves)
     held = by_key(
         (vm.place, _requested(snapshot, vm.flavor, vm.boots_from_volume))
         for vm in moves
@@ -154,6 +157,7 @@ def of(
         among=np.array([cloud.takes_vms(node) for node in snapshot.hypervisors], dtype=np.bool_),
         least=least,
         fitting=None if cloud.fittings is None else cloud.fittings(flavor, snapshot),
+        caps=filter_caps.of(cloud, moves),
     )
 
 

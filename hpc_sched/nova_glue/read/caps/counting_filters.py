@@ -9,25 +9,18 @@ reads what does not change with a VM. All others run once per request.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import nova.conf
 from nova.scheduler import filters
 from oslo_log import log as logging
 
+from hpc_sched.enabled_plugins import COUNTING_FILTERS
+
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-_IO_OPS, _INSTANCES = "max_io_ops_per_host", "max_instances_per_host"
 _SITE = "[hpc_sched] counting_filters"
-# Class of Nova to where its limit is set; for those that a site derives from it, too.
-LIMITS: Mapping[str, str] = {
-    "IoOpsFilter": f"[filter_scheduler] {_IO_OPS}",
-    "AggregateIoOpsFilter": f"{_IO_OPS} of aggregates or [filter_scheduler]",
-    "NumInstancesFilter": f"[filter_scheduler] {_INSTANCES}",
-    "AggregateNumInstancesFilter": f"{_INSTANCES} of aggregates or [filter_scheduler]",
-    "JsonFilter": "scheduler hint query",
-}
 _NOVAS = "nova.scheduler.filters."
 
 
@@ -46,7 +39,7 @@ def name_of(found: filters.BaseHostFilter) -> str:
     own = type(found).__name__
     if own in CONF.hpc_sched.counting_filters:
         return f"{own} ({_SITE})"
-    return f"{own} ({LIMITS[_novas(type(found)) or own]})"
+    return f"{own} ({COUNTING_FILTERS[_novas(type(found)) or own]})"
 
 
 def is_of_nova(found: filters.BaseHostFilter) -> bool:
@@ -57,7 +50,7 @@ def is_of_nova(found: filters.BaseHostFilter) -> bool:
 def _novas(cls: type[filters.BaseHostFilter]) -> str | None:
     """Return the counting filter of Nova that a class is, or is derived from, or None."""
     for base in cls.__mro__:
-        if base.__name__ in LIMITS and base.__module__.startswith(_NOVAS):
+        if base.__name__ in COUNTING_FILTERS and base.__module__.startswith(_NOVAS):
             return base.__name__
     return None
 
