@@ -347,6 +347,15 @@ def test_a_filter_that_is_named_twice_is_a_warning(set_):
 # Weighers
 
 
+def test_a_filter_that_counts_and_is_not_enabled_is_a_warning(set_):
+    set_("hpc_sched", counting_filters=["ComputeFilter", "site.filters.RackFilter"])
+    assert judged(filters.check) == (
+        Code.WARNING,
+        "[hpc_sched] counting_filters names site.filters.RackFilter, which enabled_filters does "
+        "not name: plans ignore the limits of such a filter. Write the class name as there.",
+    )
+
+
 def test_the_weighers_of_the_sample_are_success():
     assert judged(weighers.check) == (Code.SUCCESS, "HopByteWeigher places by topology.")
 

@@ -21,8 +21,8 @@ class Cap(Protocol):
     def name(self) -> str:
         """The rule and where it is set, for the reason of a refusal."""
 
-    def kind(self, i: int) -> Hashable:
-        """Return what its answers for a hypervisor depend on: equal kinds have equal answers."""
+    def kinds(self, hypervisors: Sequence[int]) -> Sequence[Hashable]:
+        """Return what its answers for each hypervisor depend on; equal kinds: equal answers."""
 
     def passes(self, i: int, added: int) -> bool:
         """True if a hypervisor takes one more VM once some have been added; never raises."""
@@ -85,7 +85,7 @@ class HostCaps:
         total = np.minimum(total, self.limit)
         unsure: list[int] = np.flatnonzero(total > self._known).tolist()
         for number, cap in enumerate(self._caps):
-            for kind, alike in by_key((cap.kind(i), i) for i in unsure).items():
+            for kind, alike in by_key(zip(cap.kinds(unsure), unsure, strict=True)).items():
                 if is_exhausted():
                     # The caps of some are not known: they are asked once a plan uses them.
                     return bool((self.limit < total).any())

@@ -46,6 +46,11 @@ def check(_cloud: InspectedCloud) -> Verdict:
             f"refused, and {', '.join(_BOUND)} are no guarantees. Set "
             f"{_line([*names, GROUP_FILTER])}{available}"
         )
+    if idle := [name for name in CONF.hpc_sched.counting_filters if name not in names]:
+        yield warning(
+            f"[hpc_sched] counting_filters names {', '.join(idle)}, which enabled_filters does not "
+            "name: plans ignore the limits of such a filter. Write the class name as there."
+        )
     yield from _order(list(dict.fromkeys(names)))
     return f"enabled_filters ends in {', '.join(name for name in names if name in FILTER_ORDER)}."
 
