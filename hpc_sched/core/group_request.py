@@ -77,7 +77,7 @@ class GroupRequest(PlacementInput):
             # Of several hypervisors of one host of the topology any may take its VMs.
             on_hosts = host_counts(self.topology, answer.hosts)
             planned = np.minimum(on_hosts[self.hosts_of_rows], request.room)
-            rooms = self.check.verified(planned)
+            rooms = self.check.verified(planned, self.left)
             if (planned <= rooms).all():
                 return answer
             request = replace(request, room=np.minimum(request.room, rooms))
@@ -88,7 +88,8 @@ class GroupRequest(PlacementInput):
         """Return a Rejection whose numbers are what the caps of all hypervisors leave."""
         if self.check is None or self.check.caps is None or answer.conflict:
             return answer
-        room = np.minimum(self.room, self.check.ask_caps(answer.count))
+        is_whole = answer.count <= self.left
+        room = np.minimum(self.room, self.check.ask_caps(answer.count, is_whole=is_whole))
         if (room == self.room).all():
             return answer
         lower = replace(self, room=room)._decide(limit)

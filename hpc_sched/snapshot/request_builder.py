@@ -177,6 +177,7 @@ def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
         least,
         boots_from_volume=request.boots_from_volume,
         moves=request.moves,
+        is_whole=not request.moves and hpc_specs.constraints.group_size is None,
     )
     beside = colocated_vms.rooms(cloud, runs, request.moved_uuids)
     room = np.maximum(np.minimum(rooms.left, beside), least)

@@ -317,7 +317,7 @@ def test_a_filter_writes_to_copies_alone():
     caps = filter_caps.of(request, [state])
     before = dict(vars(state)) | {"limits": dict(state.limits), "stats": dict(state.stats)}
     total = caps.limit * 0 + 3
-    assert caps.ask(total, total * 0)
+    assert caps.verify(total, total * 0, 3)
     assert caps.limit.tolist() == [1]
     assert vars(state) == before
     assert state.allocation_candidates == ["one"]
@@ -330,7 +330,7 @@ def test_a_filter_that_fails_is_left_out_and_logged_once(caplog):
         enable(BrokenFilter)
         caps = filter_caps.of(spec(count=2), hosts())
         total = caps.limit * 0 + 4
-        assert not caps.ask(total, total * 0)
+        assert not caps.verify(total, total * 0, 24)
         assert caps.by_name(total * 0) == {}
     [line] = [text for text in ours(caplog) if "BrokenFilter" in text]
     assert line == "BrokenFilter cannot be asked how many VMs a host takes, plans ignore it"
@@ -358,12 +358,56 @@ def test_a_request_ends_though_its_caps_were_asked():
     request = spec(count=2)
     caps, alive = filter_caps.of(request, hosts()), weakref.ref(request)
     total = caps.limit * 0 + 20
-    assert caps.ask(total, total * 0)
+    assert caps.verify(total, total * 0, 120)
     del request
     gc.collect()
     assert alive() is None
     # What is asked later has no answer.
-    assert not caps.ask(total, total * 0 + 1)
+    assert filter_caps.FilterCap("", io_ops_filter.IoOpsFilter(), [], alive, None).passes(0, 99)
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [("IoOpsFilter", False), ("NumInstancesFilter", True), ("AggregateIoOpsFilter", False)],
+)
+def test_operations_of_vms_that_come_later_do_not_count(monkeypatch, name, refused):
+    """The first of 12 VMs that are created one by one: operations end, instances stay."""
+    states, _ = capped_at_two(name)
+    cls, _ = CAPS[name]
+    enable(cls)
+    databases_say(monkeypatch, queue=queue_of(1), left=1)
+    request = spec(
+        count=1,
+        vcpus=1,
+        uuid=queue_of(1)[0],
+        group_policy="soft-affinity",
+        extra_specs=LEAF | wishing(group_size=12),
+    )
+    chain = [cls(), *(one() for one in FILTERS)]
+    if refused:
+        with pytest.raises(exception.NoValidHost, match="12 needs one leaf .*; the number of VMs"):
+            schedule(states, request, queue_of(1), HopByteWeigher(), chain)
+    else:
+        placed, _ = schedule(states, request, queue_of(1), HopByteWeigher(), chain)
+        assert placed[0] in ("a1", "a2")
+
+
+def test_operations_count_where_a_plan_has_too_few_places_for_the_request(monkeypatch):
+    """A request of 6 VMs of a group of 8: L0 passes 4 of them at a time."""
+    states, _ = capped_at_two("IoOpsFilter")
+    enable(io_ops_filter.IoOpsFilter)
+    queue = queue_of(6)
+    databases_say(monkeypatch, queue=queue, left=6)
+    request = spec(
+        count=6,
+        vcpus=1,
+        uuid=queue[0],
+        group_policy="soft-affinity",
+        extra_specs=LEAF | wishing(group_size=8),
+    )
+    chain = [io_ops_filter.IoOpsFilter(), *(one() for one in FILTERS)]
+    placed, _ = schedule(states, request, queue, HopByteWeigher(), chain)
+    assert set(placed) <= {"b1", "b2", "b3", "b4"}
 
 
 # Filters of Nova that run for each VM, and why they are not asked.
@@ -374,6 +418,14 @@ OTHERS = {
     "ServerGroupAffinityFilter": "the group's policy",
     "ServerGroupAntiAffinityFilter": "the group's policy",
 }
+
+
+def test_filters_of_hpc_sched_are_not_asked():
+    enable(io_ops_filter.IoOpsFilter)
+    paths = [NOVAS, "hpc_sched.filters.all_filters"]
+    CONF.set_override("available_filters", paths, "filter_scheduler")
+    CONF.set_override("counting_filters", ["HPCGroupFilter"], "hpc_sched")
+    assert [type(one).__name__ for one in counting_filters.enabled()] == ["IoOpsFilter"]
 
 
 def test_every_filter_of_nova_counts_or_has_a_reason_not_to():

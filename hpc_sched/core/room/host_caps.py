@@ -29,7 +29,7 @@ class Cap(Protocol):
 
 
 class HostCaps:
-    """The caps of one request on its hypervisors, asked where a plan needs them.
+    """Caps of one request on its hypervisors, asked where a plan needs them.
 
     Arrays are over the hypervisors. Used by one thread.
     """
@@ -49,9 +49,9 @@ class HostCaps:
         self._last: dict[int, int] = {}  # cap to the number of VMs that it passed when reached
 
     @classmethod
-    def known(cls, limits: Mapping[str, Array]) -> Self:
-        """Return caps that are known: VMs that each hypervisor takes, by name; not empty."""
-        found = cls((), len(next(iter(limits.values()))))
+    def known(cls, limits: Mapping[str, Array], number: int) -> Self:
+        """Return caps that are known: VMs that each hypervisor takes, by name."""
+        found = cls((), number)
         found._limits = dict(limits)
         found.limit = np.minimum.reduce([found.limit, *limits.values()])
         found._known = np.full_like(found.limit, UNBOUNDED)
@@ -82,19 +82,19 @@ class HostCaps:
         :param placed: VMs of the request that each has taken
         :param is_exhausted: returns whether hypervisors are left out from now on
         """
-        total = np.minimum(total, self.limit)
+        wanted, total = total, np.minimum(total, self.limit)
         unsure: list[int] = np.flatnonzero(total > self._known).tolist()
         for number, cap in enumerate(self._caps):
             for kind, alike in by_key(zip(cap.kinds(unsure), unsure, strict=True)).items():
                 if is_exhausted():
                     # The caps of some are not known: they are asked once a plan uses them.
-                    return bool((self.limit < total).any())
+                    return bool((self.limit < wanted).any())
                 most = int((total - placed)[alike].max())
                 count = self._count(number, kind, alike[0], most)
                 if count < most:
                     self._limit(cap.name, alike, placed[alike] + count)
         self._known[unsure] = total[unsure]
-        return bool((self.limit < total).any())
+        return bool((self.limit < wanted).any())
 
     def _limit(self, name: str, alike: Sequence[int], limit: Array) -> None:
         self.limit[alike] = np.minimum(self.limit[alike], limit)
@@ -123,3 +123,75 @@ class HostCaps:
             high = near
         self._last[number] = found = bisect_left(range(high), True, low, high, key=refuses)
         return found
+
+
+class RequestCaps:
+    """All caps of one request: those that last, and those of I/O operations, which end.
+
+    A plan may have more VMs than the request: those of a group that is created one by one, or
+    moves. By the time these come, operations of earlier ones have mostly ended. So the caps of
+    operations apply to the VMs of the request alone: once its plan has too few places for them.
+    """
+
+    def __init__(
+        self, lasting: HostCaps, operations: HostCaps, *, counts_operations: bool = False
+    ) -> None:
+        """Start with what is known of each.
+
+        :param counts_operations: whether the caps of operations apply to all VMs from the start
+        """
+        self._lasting = lasting
+        self._operations = operations
+        self._counts_operations = counts_operations
+
+    @property
+    def limit(self) -> Array:
+        """The VMs that each hypervisor takes at most, those placed included."""
+        limit: Array = np.minimum.reduce([one.limit for one in self._counted()])
+        return limit
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all caps."""
+        return self._lasting.names | self._operations.names
+
+    def by_name(self, placed: Array) -> dict[str, Array]:
+        """Return :meth:`HostCaps.by_name` of the caps that apply."""
+        return {k: v for one in self._counted() for k, v in one.by_name(placed).items()}
+
+    def allow(self, total: Array) -> None:
+        """Raise the limits to numbers of VMs that are claimed already."""
+        for one in (self._lasting, self._operations):
+            one.allow(total)
+
+    def verify(self, planned: Array, placed: Array, left: int) -> bool:
+        """Ask about the hypervisors of a plan; return whether it has to be made again.
+
+        :param left: VMs of the request that are not placed
+        """
+        is_lower = self._lasting.ask(_total(planned, placed), placed)
+        own = np.minimum(planned, left)
+        if self._operations.ask(_total(own, placed), placed):
+            passing = np.minimum(own, np.maximum(self._operations.limit - placed, 0)).sum()
+            if passing < min(left, planned.sum()):
+                self._counts_operations = is_lower = True
+        return is_lower
+
+    def ask_all(
+        self, total: Array, placed: Array, is_exhausted: Callable[[], bool], *, is_whole: bool
+    ) -> None:
+        """Ask about VMs on all hypervisors up to some totals.
+
+        :param is_whole: whether all VMs are those of the request
+        """
+        self._counts_operations |= is_whole
+        for one in self._counted():
+            one.ask(total, placed, is_exhausted)
+
+    def _counted(self) -> Sequence[HostCaps]:
+        return [self._lasting, self._operations][: 1 + self._counts_operations]
+
+
+def _total(planned: Array, placed: Array) -> Array:
+    total: Array = np.where(planned > 0, planned + placed, 0)
+    return total

@@ -13,7 +13,7 @@ from hpc_sched.core.room.device_fitting import DeviceFitting
 from hpc_sched.core.room.providers import Amounts, Inventory, without
 
 if TYPE_CHECKING:
-    from hpc_sched.core.room.host_caps import HostCaps
+    from hpc_sched.core.room.host_caps import RequestCaps
 
 # Returns the first claims on the host at an index, up to a number, as far as they fit once some
 # amounts have been taken.
@@ -40,7 +40,7 @@ class HypervisorRooms(ABC):
         sharing: Set[Any],
         fitting: DeviceFitting | None,
         devices: Sequence[Any],
-        caps: "HostCaps | None" = None,
+        caps: "RequestCaps | None" = None,
     ) -> None:
         """Start with bounds.
 
@@ -70,18 +70,21 @@ class HypervisorRooms(ABC):
         """The VMs that each hypervisor still takes at most. Shape (hypervisors,)."""
         return self._capped(self._left_of(self.room))
 
-    def verified(self, planned: Array) -> Array:
+    def verified(self, planned: Array, left: int | None = None) -> Array:
         """Return the VMs that each hypervisor still takes at most, exact where some are planned.
 
         Later calls never return more for a hypervisor. Shape (hypervisors,).
 
         :param planned: VMs planned on each hypervisor, shape (hypervisors,)
+        :param left: of them, VMs of the request; all by default
         """
         total = np.where(planned > 0, planned + self.placed, 0)
         if self._verify_plan(planned, total, self._unverified(total)):
             self._verify_all()
-        if self.caps is not None and self.caps.ask(total, self.placed):
-            self.ask_caps(int(planned.sum()))
+        if self.caps is not None:
+            count = int(planned.sum())
+            if self.caps.verify(planned, self.placed, count if left is None else left):
+                self.ask_caps(count)
         if not self._sharing:
             return self.left
         # What a hypervisor does not take after all is left to the others.
@@ -94,15 +97,15 @@ class HypervisorRooms(ABC):
             room = np.minimum(room, limit)
         return self._capped(self._left_of(room))
 
-    def ask_caps(self, count: int) -> Array:
+    def ask_caps(self, count: int, *, is_whole: bool = False) -> Array:
         """Ask the caps of all hypervisors, until the effort is exhausted; return :attr:`left`.
 
-        :param count: VMs of the request that are not placed
+        :param count: VMs to place
+        :param is_whole: whether all of them are those of the request
         """
         if self.caps is not None:
-            self.caps.ask(
-                self.placed + np.minimum(self.left, count), self.placed, self._is_exhausted
-            )
+            total = self.placed + np.minimum(self.left, count)
+            self.caps.ask_all(total, self.placed, self._is_exhausted, is_whole=is_whole)
         return self.left
 
     def by_resource(self) -> dict[str, Array]:

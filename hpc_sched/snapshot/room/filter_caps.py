@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from hpc_sched.core.room.host_caps import HostCaps
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.room.host_caps import HostCaps, RequestCaps
 from hpc_sched.enabled_plugins import COUNTING_FILTERS
 from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.cloud import Cloud
@@ -16,13 +17,14 @@ from hpc_sched.snapshot.snapshot_model import Server, Snapshot
 _IO_OPS = ("BUILD", "REBUILD", "RESIZE")
 
 
-def of(cloud: Cloud, moves: Iterable[Server] = ()) -> HostCaps | None:
+def of(cloud: Cloud, moves: Iterable[Server] = (), *, is_whole: bool = True) -> RequestCaps | None:
     """Return the caps on each hypervisor, None if no filter that counts is enabled.
 
     A snapshot has the VMs on its hosts, not what nova-compute reports of them. Linear in
     hypervisors and VMs.
 
     :param moves: VMs that do not count
+    :param is_whole: whether all VMs that are planned are created at once
     """
     limits = dict(_limits(cloud.snapshot))
     if not limits:
@@ -34,7 +36,7 @@ def of(cloud: Cloud, moves: Iterable[Server] = ()) -> HostCaps | None:
         nova_options.MAX_IO_OPS: Counter(vm.place for vm in there if vm.status in _IO_OPS),
     }
     metadata = cloud.aggregate_metadata()
-    found = {}
+    found: dict[str, dict[str, Array]] = {key: {} for key in counted}
     for name, key in limits.items():
         default = int(nova_options.option(snapshot, key))
         left = [
@@ -46,8 +48,14 @@ def of(cloud: Cloud, moves: Iterable[Server] = ()) -> HostCaps | None:
             - counted[key][node.place]
             for node in snapshot.hypervisors
         ]
-        found[f"{name} ({COUNTING_FILTERS[name]})"] = np.maximum(np.array(left, np.int64), 0)
-    return HostCaps.known(found)
+        label = f"{name} ({COUNTING_FILTERS[name]})"
+        found[key][label] = np.maximum(np.array(left, dtype=np.int64), 0)
+    number = len(snapshot.hypervisors)
+    return RequestCaps(
+        HostCaps.known(found[nova_options.MAX_INSTANCES], number),
+        HostCaps.known(found[nova_options.MAX_IO_OPS], number),
+        counts_operations=is_whole,
+    )
 
 
 def unknown(snapshot: Snapshot) -> list[str]:
@@ -55,8 +63,8 @@ def unknown(snapshot: Snapshot) -> list[str]:
     of_site = nova_options.option(snapshot, "counting_filters")
     names = [name for name in snapshot.filters or () if name in of_site]
     known = dict(_limits(snapshot))
-    names += [name for name in _enabled(snapshot) if name not in known]
-    return sorted(set(names))
+    names += _enabled(snapshot)
+    return sorted({name for name in names if name not in known})
 
 
 def _enabled(snapshot: Snapshot) -> Iterator[str]:
@@ -68,10 +76,9 @@ def _enabled(snapshot: Snapshot) -> Iterator[str]:
 
 def _limits(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     """Yield the enabled filters with the options of their limits, as far as these were read."""
-    of_site = nova_options.option(snapshot, "counting_filters")
     for name in _enabled(snapshot):
         key = nova_options.MAX_IO_OPS if "IoOps" in name else nova_options.MAX_INSTANCES
-        if snapshot.options.get(key) is not None and name not in of_site:
+        if snapshot.options.get(key) is not None:
             yield name, key
 
 

@@ -11,7 +11,7 @@ from hpc_sched.core.room import tree_candidates
 from hpc_sched.core.room.candidate_enumeration import AllocationCandidate
 from hpc_sched.core.room.claim_search import claim_order
 from hpc_sched.core.room.device_fitting import DeviceFitting
-from hpc_sched.core.room.host_caps import HostCaps
+from hpc_sched.core.room.host_caps import RequestCaps
 from hpc_sched.core.room.hypervisor_rooms import HypervisorRooms
 from hpc_sched.core.room.provider_tree import ProviderTree
 from hpc_sched.core.room.providers import Amounts, Inventory, most_by_class, times
@@ -50,7 +50,7 @@ class SnapshotRooms(HypervisorRooms):
         among: Mask,
         least: Array,
         fitting: DeviceFitting | None = None,
-        caps: HostCaps | None = None,
+        caps: RequestCaps | None = None,
     ) -> None:
         """Count the VMs. Linear in hypervisors.
 
@@ -138,11 +138,13 @@ def of(
     *,
     boots_from_volume: bool = False,
     moves: Iterable[Server] = (),
+    is_whole: bool = True,
 ) -> SnapshotRooms:
     """Return the VMs of a flavor that fit into each hypervisor's free resources.
 
     :param least: VMs that each hypervisor takes in any case
     :param moves: VMs whose resources count as free
+    :param is_whole: whether all VMs that are planned are created at once
     """
     snapshot, moves = cloud.snapshot, tuple(moves)
     held = by_key(
@@ -157,7 +159,7 @@ def of(
         among=np.array([cloud.takes_vms(node) for node in snapshot.hypervisors], dtype=np.bool_),
         least=least,
         fitting=None if cloud.fittings is None else cloud.fittings(flavor, snapshot),
-        caps=filter_caps.of(cloud, moves),
+        caps=filter_caps.of(cloud, moves, is_whole=is_whole),
     )
 
 

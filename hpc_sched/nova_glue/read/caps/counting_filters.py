@@ -36,10 +36,12 @@ def enabled() -> Sequence[filters.BaseHostFilter]:
 
 def name_of(found: filters.BaseHostFilter) -> str:
     """Return the name of a filter and where its limit is set, for operators."""
-    own = type(found).__name__
-    if own in CONF.hpc_sched.counting_filters:
-        return f"{own} ({_SITE})"
-    return f"{own} ({COUNTING_FILTERS[_novas(type(found)) or own]})"
+    return f"{type(found).__name__} ({COUNTING_FILTERS.get(_novas(type(found)) or '', _SITE)})"
+
+
+def counts_operations(found: filters.BaseHostFilter) -> bool:
+    """True if a filter counts I/O operations, which end, and not VMs."""
+    return "IoOps" in (_novas(type(found)) or "")
 
 
 def is_of_nova(found: filters.BaseHostFilter) -> bool:
@@ -78,6 +80,8 @@ def _built(
         cls = classes.get(name)
         if cls is None or not (name in of_site or _novas(cls)):
             continue
+        if any(base.__module__.startswith("hpc_sched.") for base in cls.__mro__):
+            continue  # it would plan the copy of the request
         try:
             made = cls()
             is_run = made.run_filter_for_index(1)

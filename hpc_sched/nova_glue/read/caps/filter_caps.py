@@ -13,7 +13,7 @@ from nova.scheduler import filters, host_manager
 from oslo_log import log as logging
 from oslo_serialization import jsonutils
 
-from hpc_sched.core.room.host_caps import HostCaps
+from hpc_sched.core.room.host_caps import HostCaps, RequestCaps
 from hpc_sched.nova_glue.read.caps import counting_filters
 from hpc_sched.nova_glue.read.caps.raised_state import raised
 
@@ -63,9 +63,12 @@ class FilterCap:
             return True
 
 
-def of(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) -> HostCaps:
+def of(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) -> RequestCaps:
     """Return the caps of the enabled filters on HostStates, none of them asked yet."""
-    return HostCaps(tuple(_caps(spec, states)), len(states))
+    lasting, operations = list[FilterCap](), list[FilterCap]()
+    for cap in _caps(spec, states):
+        (operations if counting_filters.counts_operations(cap.counting) else lasting).append(cap)
+    return RequestCaps(HostCaps(lasting, len(states)), HostCaps(operations, len(states)))
 
 
 def _copied(spec: objects.RequestSpec) -> objects.RequestSpec:

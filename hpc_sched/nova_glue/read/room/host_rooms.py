@@ -23,7 +23,7 @@ from hpc_sched.nova_glue.read.room.providers.offered_candidates import Candidate
 from hpc_sched.topology import plurals
 
 if TYPE_CHECKING:
-    from hpc_sched.core.room.host_caps import HostCaps
+    from hpc_sched.core.room.host_caps import RequestCaps
 
 LOG = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class HostRooms(HypervisorRooms):
         query: NovaQuery,
         fitting: NovaFitting | None,
         *,
-        caps: "HostCaps | None" = None,
+        caps: "RequestCaps | None" = None,
         most_per_host: int = UNBOUNDED,
     ) -> None:
         """Bound the rooms; read Placement if HostStates do not have all that is demanded.
@@ -66,6 +66,7 @@ class HostRooms(HypervisorRooms):
         self.candidates = AllocationCandidates(states)
         self._placement = PlacementAmounts(states, query, self.candidates.offered)
         self._has_failed = False  # whether a failure of Nova's code was logged
+        self._asking = 0.0  # seconds spent on caps of hosts outside a plan
         self._until = 0.0  # monotonic time at which hosts outside a plan are left out
         rooms = np.array(
             [
@@ -182,10 +183,13 @@ class HostRooms(HypervisorRooms):
         if self.caps is not None:
             self.caps.allow(np.where(held > 0, self.placed + held, 0))
 
-    def ask_caps(self, count: int) -> Array:
-        """Ask the caps of all hosts in a bounded time; see :meth:`HypervisorRooms.ask_caps`."""
-        self._until = clock.current.monotonic() + MAX_SECONDS
-        return super().ask_caps(count)
+    def ask_caps(self, count: int, *, is_whole: bool = False) -> Array:
+        """Ask the caps of all hosts, as the base class, for MAX_SECONDS a request in all."""
+        began = clock.current.monotonic()
+        self._until = began + MAX_SECONDS - self._asking
+        left = super().ask_caps(count, is_whole=is_whole)
+        self._asking += clock.current.monotonic() - began
+        return left
 
     def _fits_alone(self, i: int, one: AllocationCandidate) -> bool:
         """True if NUMA cells and PCI devices of a host allow a VM with one candidate now."""
