@@ -385,7 +385,7 @@ def test_operations_of_vms_that_come_later_do_not_count(monkeypatch, name, refus
     )
     chain = [cls(), *(one() for one in FILTERS)]
     if refused:
-        with pytest.raises(exception.NoValidHost, match="12 needs one leaf .*; the number of VMs"):
+        with pytest.raises(exception.NoValidHost, match=r"12 needs one leaf .*; the number of VMs"):
             schedule(states, request, queue_of(1), HopByteWeigher(), chain)
     else:
         placed, _ = schedule(states, request, queue_of(1), HopByteWeigher(), chain)

@@ -84,22 +84,33 @@ class HostCaps:
         """
         wanted, total = total, np.minimum(total, self.limit)
         unsure: list[int] = np.flatnonzero(total > self._known).tolist()
+        if unsure and not is_exhausted():
+            self._ask_each(unsure, total - placed, placed, is_exhausted)
+        return bool((self.limit < wanted).any())
+
+    def _ask_each(
+        self,
+        unsure: Sequence[int],
+        vms: Array,
+        placed: Array,
+        is_exhausted: Callable[[], bool],
+    ) -> None:
         for number, cap in enumerate(self._caps):
             for kind, alike in by_key(zip(cap.kinds(unsure), unsure, strict=True)).items():
                 if is_exhausted():
                     # The caps of some are not known: they are asked once a plan uses them.
-                    return bool((self.limit < wanted).any())
-                most = int((total - placed)[alike].max())
+                    return
+                most = int(vms[alike].max())
                 count = self._count(number, kind, alike[0], most)
                 if count < most:
                     self._limit(cap.name, alike, placed[alike] + count)
-        self._known[unsure] = total[unsure]
-        return bool((self.limit < wanted).any())
+        self._known[unsure] = (vms + placed)[unsure]
 
     def _limit(self, name: str, alike: Sequence[int], limit: Array) -> None:
-        self.limit[alike] = np.minimum(self.limit[alike], limit)
-        found = self._limits.setdefault(name, np.full_like(self.limit, UNBOUNDED))
-        found[alike] = np.minimum(found[alike], limit)
+        if name not in self._limits:
+            self._limits[name] = np.full_like(self.limit, UNBOUNDED)
+        for limits in (self.limit, self._limits[name]):
+            limits[alike] = np.minimum(limits[alike], limit)
 
     def _count(self, number: int, kind: Hashable, i: int, most: int) -> int:
         """Return the VMs, up to a number, that a cap passes one after the other."""
@@ -113,14 +124,16 @@ class HostCaps:
         def refuses(added: int) -> bool:
             return not self._caps[number].passes(i, added)
 
-        if not refuses(most - 1):
-            return most
         # Hypervisors of other kinds mostly take the same number.
-        near, high = self._last.get(number, low), most - 1
-        if low < near <= high:
-            low, high = (low, near - 1) if refuses(near - 1) else (near, high)
+        near, high = self._last.get(number, -1), most
+        if low < near < most:
+            low, high = (low, near - 1) if refuses(near - 1) else (near, most)
         if low == near < high and refuses(near):
             high = near
+        if high == most:
+            if not refuses(most - 1):
+                return most
+            high = most - 1
         self._last[number] = found = bisect_left(range(high), True, low, high, key=refuses)
         return found
 
