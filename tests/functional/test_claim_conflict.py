@@ -287,8 +287,8 @@ def test_a_claim_that_stays_is_not_refused_by_what_was_read_after_it(final_size,
     states, request, state = final_size
     exact = state.group.inputs.rooms.verified
 
-    def verified(planned):
-        return state.group.held() if state.claims.place is not None else exact(planned)
+    def verified(planned, left):
+        return state.group.held() if state.claims.place is not None else exact(planned, left)
 
     def beside(*_, **_said):
         [leaf] = [leaf for leaf in ("leaf1", "leaf2") if claimed_host(state) in hosts_below(leaf)]
