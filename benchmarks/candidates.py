@@ -76,7 +76,9 @@ def measure(
         devices = {f"gpu{n}": {"CUSTOM_GPU": 1} for n in range(arguments.devices)}
         hosts.build(dict.fromkeys(names, Host(vcpus=64, children=devices)))
         schedulers = {"plugin": hosts.scheduler}
-        for option in (o for o in filter_scheduler_opts if o.name in ("enabled_filters", "weight_classes")):
+        for option in (
+            o for o in filter_scheduler_opts if o.name in ("enabled_filters", "weight_classes")
+        ):
             cloud.flags(**{option.name: option.default}, group="filter_scheduler")
         schedulers["stock"] = manager.SchedulerManager()
         return _timed(hosts, schedulers, arguments)

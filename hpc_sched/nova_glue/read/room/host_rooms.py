@@ -68,13 +68,9 @@ class HostRooms(HypervisorRooms):
         self._has_failed = False  # whether a failure of Nova's code was logged
         self._asking = 0.0  # seconds spent on caps of hosts outside a plan
         self._until = 0.0  # monotonic time at which hosts outside a plan are left out
-        rooms = np.array(
-            [
-                host_state_room.capacity(state, demand, compared_hosts.excess_of(state))
-                for state in states
-            ],
-            dtype=np.int64,
-        )
+        capacity, excess = host_state_room.capacity, compared_hosts.excess_of
+        bounds = [capacity(state, demand, excess(state)) for state in states]
+        rooms = np.array(bounds, dtype=np.int64)
         super().__init__(
             rooms,
             np.ones_like(rooms),
@@ -240,7 +236,7 @@ class HostRooms(HypervisorRooms):
     def _most_by_class(self, i: int) -> Mapping[str, int]:
         placement, root = self._placement, self._states[i].uuid
         if placement.has_tree(i):
-            return placement.trees.most_by_class(root, placement.free.of_provider)
+            return placement.trees.most_by_class(root)
         candidates = self._amounts(i)
         found = most_by_class(placement.free.of(candidates), candidates)
         if placement.may_be_cut(i):
@@ -256,9 +252,7 @@ class HostRooms(HypervisorRooms):
         placement, root = self._placement, self._states[i].uuid
         if not placement.has_tree(i):
             return self.candidates.offered.different(i)
-        return self.candidates.offered.matching(
-            i, placement.trees.candidates(root, placement.free.of_provider)
-        )
+        return self.candidates.offered.matching(i, placement.trees.candidates(root))
 
     def _amounts(self, i: int) -> list[Amounts]:
         return list(map(amounts_of, self._candidates(i)))

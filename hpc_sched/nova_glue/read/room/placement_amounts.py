@@ -27,6 +27,8 @@ LOG = logging.getLogger(__name__)
 FEW = 8
 # Hosts of one plan beyond which all hosts are read at once.
 MANY = 32
+# Candidates of each host that show what devices give.
+SOME = 8
 # Hosts that are read one by one for one plan.
 MOST_AT_ONCE = 64
 # Devices beyond which the trees of all hosts are read: that is one candidate a host, and no more
@@ -47,8 +49,8 @@ class PlacementAmounts:
         self._demand = query.demand
         self._candidates = candidates
         self._query = query
-        self.trees = HostTrees(query.requests)
         self.free = FreeAmounts()
+        self.trees = HostTrees(query.requests, self.free)
         self._is_beyond_hosts = False  # whether devices or shared disks are demanded
         self._sought: set[int] = set()  # hosts that were read alone, with devices
         self._listed = 0  # hosts in one answer of Placement, at most
@@ -126,12 +128,13 @@ class PlacementAmounts:
         if self._is_beyond_hosts:
             self.trees.add(found)
             for state in self._states:
-                self.trees.note_offered(amounts_of(next(iter(state.allocation_candidates), {})))
+                for candidate in state.allocation_candidates[:SOME]:
+                    self.trees.units.note_offered(amounts_of(candidate))
         self._keep(found)
-        for name, amount in self.trees.unread_parts()[:FEW] if not self._has_failed else ():
+        for name, amount in self.trees.units.unread(found)[:FEW] if not self._has_failed else ():
             takers = placement.read_with_room({name: amount})
             if takers.problem is None:
-                self.trees.add_takers((name, amount), takers.stocks)
+                self.trees.units.add_takers((name, amount), takers.stocks)
 
     def read_hosts(self, positions: Iterable[int]) -> None:
         """Read hosts that were not compared with their HostStates.
@@ -209,16 +212,14 @@ class PlacementAmounts:
         # A host whose disk is elsewhere has no room where that is full.
         is_own = own.keys() == self._demand.keys() & HOST_CLASSES
         listed = self._listed if is_own else None
-        elsewhere = self.trees.with_room(self.free.of_provider)
+        elsewhere = self.trees.with_room()
         elsewhere.difference_update(state.uuid for state in self._states)
         return hosts_not_offered.find(
             self._states,
             self._query,
             own=own,
             listed=listed,
-            elsewhere=len(
-                self.trees.with_room(self.free.of_provider) - {state.uuid for state in self._states}
-            ),
+            elsewhere=len(self.trees.with_room() - {state.uuid for state in self._states}),
             has_more=has_more,
         )
 
@@ -229,7 +230,7 @@ class PlacementAmounts:
         offered = self._candidates.number(i)
         if fits is not None and offered > MOST_AT_ONCE:
             return False
-        found = self.trees.with_repeats(self._states[i].uuid, self.free.of_provider)
+        found = self.trees.with_repeats(self._states[i].uuid)
         passing = (one for one in found if fits is None or fits(i, one))
         return next(islice(passing, offered, None), None) is not None
 
