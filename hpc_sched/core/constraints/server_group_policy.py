@@ -42,6 +42,11 @@ class HardPolicy:
         return int(self.service.max(initial=-1)) + 1 == len(self.service)
 
     @property
+    def counts_nodes(self) -> bool:
+        """True if anti-affinity bounds the VMs of services with many nodes."""
+        return self.policy == "anti-affinity" and not self.has_single_nodes
+
+    @property
     def allowed(self) -> Array:
         """Additional VMs that anti-affinity allows on each service. Shape (services,)."""
         return np.maximum(self.max_per_service - self.members, 0)
@@ -123,7 +128,7 @@ def apply(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Array
         return np.minimum(room, policy.allowed[policy.service])
     # The allowance of a service counts once in every leaf where it has nodes. So the capacity of
     # each single leaf is exact, and leaves can be compared.
-    return _shared_out(policy, room, policy.leaf, policy.allowed)
+    return shared_out(policy, room, policy.leaf, policy.allowed)
 
 
 def by_service(
@@ -225,21 +230,23 @@ def fewest_per_host(problem: Problem, sizes: Sequence[int]) -> int | None:
 def _lowered(policy: HardPolicy, room: Array, nodes: Mask, most: int) -> Array:
     """Return the room per hypervisor with at most ``most`` VMs on some nodes of each leaf."""
     allowed = np.full_like(policy.members, most)
-    return np.where(
-        nodes, _shared_out(policy, np.where(nodes, room, 0), policy.leaf, allowed), room
-    )
+    return np.where(nodes, shared_out(policy, np.where(nodes, room, 0), policy.leaf, allowed), room)
 
 
-def _shared_out(policy: HardPolicy, room: Array, part: Array, allowed: Array) -> Array:
+def shared_out(policy: HardPolicy, room: Array, part: Array, allowed: Array) -> Array:
     """Return the room per hypervisor, each service's allowance divided within each part.
 
+    The first hypervisors in the policy's order have it. O(hypervisors log hypervisors).
+
+    :param part: of each hypervisor, shape (hypervisors,)
     :param allowed: shape (services,)
     """
+    nodes = policy.order[np.lexsort((part[policy.order], policy.service[policy.order]))]
+    service, rooms = policy.service[nodes], room[nodes]
+    is_first = np.ones(len(nodes), dtype=np.bool_)
+    is_first[1:] = (np.diff(service) != 0) | (np.diff(part[nodes]) != 0)
+    before = np.cumsum(rooms) - rooms
+    before -= before[is_first][np.cumsum(is_first) - 1]
     bounded = np.zeros_like(room)
-    given: dict[tuple[int, int], int] = {}
-    for i in policy.order[room[policy.order] > 0]:
-        service = int(policy.service[i])
-        key = (service, int(part[i]))
-        bounded[i] = min(int(room[i]), int(allowed[service]) - given.get(key, 0))
-        given[key] = given.get(key, 0) + int(bounded[i])
+    bounded[nodes] = np.clip(allowed[service] - before, 0, rooms)
     return bounded
