@@ -11,6 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from hpc_sched.cli import main
+from hpc_sched.core.plan.result import UnprovenGang
+from hpc_sched.snapshot import group_fit
 from hpc_sched.snapshot.snapshot_model import Aggregate, Flavor
 from hpc_sched.snapshot.source import snapshot_file
 from tests.snapshots import FABRIC, HOSTS, flavor, group, saved, server, snapshot
@@ -162,6 +164,12 @@ def test_members_that_break_a_constraint_are_the_reason_whatever_is_printed(tmp_
     code, out, err = fits(capsys, *args, "--count", "1", "-f", "json")
     assert (code, json.loads(out), err) == (3, [], f"{why}\n")
     assert summary(capsys, *args, "--count", "1")["Reason"] == why
+
+
+def test_a_level_without_a_proof_has_no_number(empty, capsys, monkeypatch):
+    monkeypatch.setattr(group_fit, "largest", lambda _: [UnprovenGang("pod", 7, "pod1")])
+    found = rows(capsys, "--snapshot", empty, "--flavor", "full")
+    assert found == [{"Level": "pod", "VMs": None, "Switch": "not proven"}]
 
 
 def test_a_group_grows_beside_its_members(tmp_path, capsys):

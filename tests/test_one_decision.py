@@ -27,7 +27,8 @@ DECIDING = {
         "permitted_hosts",
     },
     "plan.problem": {"Problem"},
-    "plan_by_service": {"plan_by_service"},
+    "plan_by_service": {"plan_by_service", "plan_on_one_service", "rejected_on_one_service"},
+    "by_service.service_rooms": {"largest", "room_on"},
     "constraints.server_group_policy": {
         "apply",
         "branches",
@@ -35,6 +36,7 @@ DECIDING = {
         "fewest_per_host",
         "keeps",
         "open_room",
+        "shared_out",
     },
     "processors.processor_ranking": {"best_first"},
     "sharing.mdobp": {"order", "places"},

@@ -8,6 +8,8 @@ import numpy as np
 
 from hpc_sched.core import leaf_slots
 from hpc_sched.core.arrays import Array, Mask
+from hpc_sched.core.by_service import service_rooms
+from hpc_sched.core.by_service.service_rooms import GroupRoom
 from hpc_sched.core.constraints import NO_CONSTRAINTS, level_of, server_group_policy
 from hpc_sched.core.constraints.group_size import GroupSize
 from hpc_sched.core.constraints.max_leaves import MaxLeaves
@@ -23,9 +25,13 @@ from hpc_sched.core.plan.ranking import (
     spare_order,
 )
 from hpc_sched.core.plan.rejection import broken_by, conflict_of, largest_gang
-from hpc_sched.core.plan.result import Plan, Refusal, Rejection
+from hpc_sched.core.plan.result import Gang, Plan, Refusal, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit
-from hpc_sched.core.plan_by_service import plan_by_service, rejected_by_service
+from hpc_sched.core.plan_by_service import (
+    plan_by_service,
+    plan_on_one_service,
+    rejected_on_one_service,
+)
 from hpc_sched.core.room.hypervisor_rooms import scarcest
 from hpc_sched.topology import plurals
 
@@ -60,7 +66,8 @@ class GroupRequest(PlacementInput):
         says, as far as it has a plan there.
 
         A plan made after the limit may not be the best (``is_proven``); a Rejection does not
-        depend on it. With services of many nodes, see :func:`plan_by_service`.
+        depend on it. Under anti-affinity on services of many nodes neither does, see
+        :func:`plan_by_service`.
 
         :param limit: of all plans that are made for this decision
         :raises exceptions.RequestError: for a level that the topology does not have
@@ -112,20 +119,21 @@ class GroupRequest(PlacementInput):
 
     def _plan(self, limit: TimeLimit) -> Plan | Rejection:
         """Return the answer of :meth:`_decide` on all candidates, shunned or not."""
-        problem = self.spread().problem()
+        problem, policy = self.spread().problem(), self.hard_policy
         sizes = self._sizes_with_followers(problem)
+        if policy is not None and policy.counts_nodes:
+            return plan_by_service(self, policy, sizes)
         answer = solve_sizes(problem, sizes, self.active, limit)
-        policy = self.hard_policy
         if policy is None:
             return answer
         if isinstance(answer, Rejection):
-            if policy.policy == "anti-affinity" and not policy.has_single_nodes:
-                return rejected_by_service(self, answer.count)
-            return answer
+            if policy.has_single_nodes:
+                return answer
+            return rejected_on_one_service(self, policy, answer.count)
         planned = self.per_hypervisor(answer, self.capacity)
         if server_group_policy.keeps(policy, planned):
             return answer
-        return plan_by_service(self, policy, sizes, planned, limit)
+        return plan_on_one_service(self, policy, sizes, planned, limit)
 
     def _near(self) -> Self | None:
         """Return the request of the whole group next to followers on hosts that are down, or None.
@@ -156,8 +164,13 @@ class GroupRequest(PlacementInput):
             return sizes
         bounds = self.constraints.bounds
         level = level_of(self.topology, bounds.level)
-        gang = largest_gang(problem, level, bounds, with_members=True)
-        most = min(self.whole, gang.vms if gang is not None else 0)
+        room: Gang | GroupRoom | None
+        policy = self.hard_policy
+        if policy is not None and policy.counts_nodes:
+            room = service_rooms.largest(self, policy, level, bounds, wanted=self.whole)
+        else:
+            room = largest_gang(problem, level, bounds, with_members=True)
+        most = min(self.whole, room.vms if room is not None else 0)
         return tuple(sorted({*sizes, max(most, sizes[-1])}, reverse=True))
 
     def unconstrained(self, count: int, limit: TimeLimit = NO_LIMIT) -> Plan | Rejection:

@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from hpc_sched.core.by_service import service_rooms
+from hpc_sched.core.constraints import server_group_policy
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.rejection import conflict_of, largest_gang
-from hpc_sched.core.plan.result import Gang
+from hpc_sched.core.plan.result import Gang, UnprovenGang
 from hpc_sched.core.processor_choice import by_processor
 
 
@@ -16,7 +18,8 @@ def gangs(request: GroupRequest) -> list[Gang]:
     """Return the largest group that fits under one switch of each level, bottom up.
 
     Together with the request's members, within the bounds on leaves, under the server group's
-    policy, and on one processor type if that is required.
+    policy, and on one processor type if that is required. An UnprovenGang where a larger one may
+    fit as well.
     """
     kinds = [request]
     if request.homogeneous == "true" and request.processors is not None:
@@ -30,29 +33,49 @@ def gangs(request: GroupRequest) -> list[Gang]:
 
 def _largest(level: int, kinds: Iterable[GroupRequest]) -> Gang | None:
     """Return the largest group under one switch of a level over all kinds; ties: the first."""
-    found = []
+    found, at_most = list[Gang](), 0
     for request in kinds:
-        problem = _on_one_service(request, level)
-        bounds = problem.constraints.bounds
-        if (gang := largest_gang(problem, level, bounds, with_members=True)) is not None:
-            # Members that are not under one switch: no group with them is.
-            found.append(replace(gang, vms=0) if conflict_of(problem, bounds, level) else gang)
-    return max(found, key=lambda gang: gang.vms, default=None)
+        policy, bounds = request.hard_policy, request.constraints.bounds
+        if policy is not None and policy.counts_nodes:
+            room = service_rooms.largest(request, policy, level, bounds)
+            if room is not None:
+                found.append(room.gang(request.topology, level))
+                at_most = max(at_most, room.at_most)
+                continue
+        for problem in _on_one_service(request, level):
+            if (gang := largest_gang(problem, level, bounds, with_members=True)) is not None:
+                # Members that are not under one switch: no group with them is.
+                found.append(replace(gang, vms=0) if conflict_of(problem, bounds, level) else gang)
+    best = max(found, key=lambda gang: gang.vms, default=None)
+    if best is not None and best.vms < at_most:
+        return UnprovenGang(best.level, best.vms, best.switch)
+    return best
 
 
-def _on_one_service(request: GroupRequest, level: int) -> Problem:
-    """Return the problem with exact rooms below a level; for affinity: on the roomiest service."""
+def _on_one_service(request: GroupRequest, level: int) -> list[Problem]:
+    """Return the problem with exact rooms below a level; for affinity: on the roomiest service.
+
+    One problem for each service of many nodes with members, or if bounds count leaves: the roomiest
+    service may be on too many.
+    """
     problem, policy = request.problem_of(request.capacity_at(level)), request.hard_policy
-    if policy is None or policy.policy != "affinity" or problem.members.any():
-        return problem
+    if policy is None or policy.policy != "affinity":
+        return [problem]
+    has_members = bool(problem.members.any())
+    is_bound = has_members or request.constraints.bounds.count_leaves
+    if is_bound and not policy.has_single_nodes:
+        alone = server_group_policy.by_service(policy, request.room, [1], 0 * request.room)
+        return [request.problem_of(room) for room in alone] or [problem]
+    if has_members:
+        return [problem]
     domain = request.topology.groups[level - 1][request.hosts_of_rows]
     switches = len(request.topology.switches)
     # One number for each pair of service and switch.
     pairs = policy.service * switches + domain
     rooms = np.bincount(pairs, weights=request.room)
     if not len(rooms):
-        return problem
+        return [problem]
     first = np.full(len(rooms), len(pairs))
     np.minimum.at(first, pairs, np.argsort(policy.order))
     best = min(np.flatnonzero(rooms == rooms.max()).tolist(), key=lambda pair: int(first[pair]))
-    return replace(problem, capacity=request.per_host(np.where(pairs == best, request.room, 0)))
+    return [replace(problem, capacity=request.per_host(np.where(pairs == best, request.room, 0)))]

@@ -48,12 +48,13 @@ def choose_processor(
     if is_required and (fault := processors.fault_of_members()):
         return fault
     best: ProcessorChoice[Answer] | None = None
-    most = 0  # the largest gang that fits on one type
+    most, is_proven = 0, True  # the largest gang that fits on one type
     for group in request.candidate_sets():
         for name, on_type in by_processor(group):
             answer = decide(on_type)
             if isinstance(answer, Rejection):
                 most = max(most, answer.best.vms if answer.best is not None else 0)
+                is_proven &= answer.at_most is None
             elif best is None or planned(answer) > planned(best.answer):
                 best = ProcessorChoice(name, processors.hypervisors[name], answer)
                 if planned(answer) == request.sizes[0]:
@@ -69,4 +70,4 @@ def choose_processor(
     if isinstance(anywhere, Rejection):
         # Processors are not the reason.
         return request.refusal(anywhere)
-    return processors.refusal(request.sizes[-1], most, request.left)
+    return processors.refusal(request.sizes[-1], most if is_proven else None, request.left)

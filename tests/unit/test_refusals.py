@@ -183,5 +183,8 @@ def test_a_tenant_reads_what_fits_only_if_it_is_less_than_requested(count: int, 
 def test_a_type_that_holds_more_than_requested_has_no_number_for_the_tenant():
     processors = HostProcessors({"new": np.array([True])}, {"new": 8}, {})
     assert processors.refusal(4, 3, 4).tenant.endswith("largest gang that fits on one type: 3")
+    unproven = processors.refusal(4, None, 4)
+    assert unproven.tenant.endswith("largest gang that fits on one type: not proven")
+    assert unproven.operator.endswith("fits on one type: not proven (types: new)")
     assert processors.refusal(4, 6, 4).tenant == "no single processor type holds 4 VMs"
     assert processors.refusal(4, 6, 4).operator.endswith("fits on one type: 6 (types: new)")

@@ -16,7 +16,7 @@ from hpc_sched.core.plan.planner import solve_most, solve_sizes
 from hpc_sched.core.plan.problem import LeafCounts, Problem, tie_order
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
-from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit, TimeLimitPassed
+from hpc_sched.core.plan.time_limit import NO_LIMIT, StepLimit, TimeLimit, TimeLimitPassed
 from hpc_sched.topology import Topology
 from tests.turned_clock import TurnedClock
 from tests.unit import fabrics
@@ -35,6 +35,17 @@ def test_a_limit_passes_when_its_time_is_over(turned_clock: TurnedClock):
         assert passed.has_passed()
         with pytest.raises(TimeLimitPassed):
             passed.check()
+
+
+def test_a_limit_of_steps_passes_after_their_number(turned_clock: TurnedClock):
+    limit = StepLimit(2)
+    for _ in range(2):
+        assert not limit.has_passed()
+        turned_clock.turn(1e300)
+        limit.check()
+    assert limit.has_passed()
+    with pytest.raises(TimeLimitPassed):
+        limit.check()
 
 
 def test_without_a_limit_no_time_passes(turned_clock: TurnedClock):

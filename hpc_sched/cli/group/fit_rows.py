@@ -4,7 +4,7 @@ import math
 
 from hpc_sched import terminal_text
 from hpc_sched.cli.common.base_command import Table
-from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.plan.result import Plan, UnprovenGang
 from hpc_sched.snapshot import group_fit
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.request_builder import SnapshotRequest
@@ -77,9 +77,14 @@ def places(found: Cloud, plan: Plan) -> Table:
 
 
 def largest(state: SnapshotRequest) -> Table:
-    """Return a row for each level: the largest group that fits under one switch of it."""
+    """Return a row for each level: the largest group that fits under one switch of it.
+
+    No number if it is not proven to be the largest.
+    """
     return ("Level", "VMs", "Switch"), [
-        (gang.level, gang.vms, gang.switch if gang.vms else None)
+        (gang.level, None, "not proven")
+        if isinstance(gang, UnprovenGang)
+        else (gang.level, gang.vms, gang.switch if gang.vms else None)
         for gang in group_fit.largest(state)
     ]
 

@@ -38,7 +38,8 @@ class LoggedRejection:
 
     reason: str = ""
     count: int = 0  # VMs to place
-    # Largest group that meets the constraints; None if the members themselves break one.
+    # Largest group that meets the constraints; None if the members themselves break one, or if it
+    # is not proven which it is.
     fits: Gang | None = None
     largest: tuple[Gang, ...] = ()  # largest group on each level, bottom up
 

@@ -24,7 +24,7 @@ from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.rejection import largest_gang, rejected
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import largest_branch_first, switches_with_room
-from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit, TimeLimitPassed
+from hpc_sched.core.plan.time_limit import NO_LIMIT, Limit, TimeLimit, TimeLimitPassed
 from hpc_sched.topology.model import Topology
 
 
@@ -102,7 +102,7 @@ def solve_most(problem: Problem, count: int, limit: TimeLimit = NO_LIMIT) -> Pla
 
 
 def solve(
-    problem: Problem, count: int, bounds: Bounds = UNBOUND, limit: TimeLimit = NO_LIMIT
+    problem: Problem, count: int, bounds: Bounds = UNBOUND, limit: Limit = NO_LIMIT
 ) -> Plan | Rejection:
     """Return the plan of ``count`` VMs of a problem, as :func:`plan` does.
 

@@ -1,6 +1,5 @@
 """The Rejection of a group, with the largest groups that fit instead."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,30 +11,23 @@ from hpc_sched.core.plan.result import Gang, Rejection
 from hpc_sched.core.plan.switch_rooms import rooms_below
 
 
-def rejected(
-    problem: Problem, count: int, bounds: Bounds, *, by_level: Sequence[Problem] = ()
-) -> Rejection:
-    """Return the Rejection of ``count`` VMs without a plan. O(hosts * levels).
-
-    :param by_level: problems whose capacities have exact sums below the switches of one level
-        each, bottom up, where those of ``problem`` do not
-    """
+def rejected(problem: Problem, count: int, bounds: Bounds) -> Rejection:
+    """Return the Rejection of ``count`` VMs without a plan. O(hosts * levels)."""
     topology = problem.topology
-    problems = by_level or [problem] * topology.depth
     level = level_of(topology, bounds.level)
     conflict = conflict_of(problem, bounds)
     used = len(np.unique(topology.leaf_index[problem.members > 0]))
     best = None
     if conflict is None:
-        best = largest_gang(problems[level - 1], level, bounds, with_members=True)
+        best = largest_gang(problem, level, bounds, with_members=True)
     return Rejection(
         count=count,
         members=int(problem.members.sum()),
         bounds=bounds.required_of(used, count),
         gangs=tuple(
             gang
-            for number, exact in enumerate(problems, start=1)
-            if (gang := largest_gang(exact, number)) is not None
+            for number in range(1, topology.depth + 1)
+            if (gang := largest_gang(problem, number)) is not None
         ),
         best=best,
         conflict=conflict,

@@ -69,6 +69,11 @@ class Gang:
 
 
 @dataclass(frozen=True, slots=True)
+class UnprovenGang(Gang):
+    """A group that fits, where it is not proven that no larger one does."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rejection:
     """The reason why a group has no plan, and what fits instead."""
 
@@ -77,9 +82,11 @@ class Rejection:
     bounds: Bounds  # at least no more leaves than it could use
     gangs: tuple[Gang, ...]  # per level, bottom up; without constraints and members
     # The largest gang that keeps all constraints together with the members; None if the members
-    # themselves break one.
+    # themselves break one, or if it is not proven which it is.
     best: Gang | None
     conflict: str | None = None  # the reason if the members themselves break a constraint
+    # VMs that no gang exceeds which keeps all constraints, if the largest is not proven.
+    at_most: int | None = None
 
     @property
     def operator(self) -> str:
@@ -115,13 +122,17 @@ class Rejection:
         needs = self.bounds.needs
         text = f"{group} needs {' and '.join(needs)}" if needs else f"{group} does not fit"
         beside = " beside its members" if self.members else ""
-        if self.best is None or not self.best.vms:
+        level = self.bounds.level if self.best is None else self.best.level
+        under = "" if self.bounds.level is None else f" under one {level}"
+        largest = f": largest gang that fits{under}{self.bounds.within}{beside}: "
+        if self.at_most is not None and self.at_most >= self.count:
+            text += ": no room was found, not proven that there is none"
+        elif self.at_most is not None:
+            text += f"{largest}not proven"
+        elif self.best is None or not self.best.vms:
             text += f": no room{beside}"
         elif below is None or self.best.vms < below:
-            under = f" under one {self.best.level}" if self.bounds.level is not None else ""
-            where = f" on {self.best.switch}" if names else ""
-            text += f": largest gang that fits{under}{self.bounds.within}{beside}: "
-            text += f"{self.best.vms}{where}"
+            text += f"{largest}{self.best.vms}" + (f" on {self.best.switch}" if names else "")
         others = [gang for gang in self.gangs if gang != self.best and gang.vms]
         if names and others and needs and not self.members:
             shown = ", ".join(

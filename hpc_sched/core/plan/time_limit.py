@@ -4,13 +4,23 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 from hpc_sched import clock
 
 
 class TimeLimitPassed(Exception):
-    """The time for planning is over, before a plan was found."""
+    """The time or steps for planning are over, before a plan was found."""
+
+
+class Limit(Protocol):
+    """What the planner may spend. It takes the best plan found until then."""
+
+    def has_passed(self) -> bool:
+        """True if nothing is left."""
+
+    def check(self) -> None:
+        """Raise TimeLimitPassed if nothing is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,24 @@ class TimeLimit:
 NO_LIMIT = TimeLimit(math.inf)
 
 
+class StepLimit:
+    """A number of steps of the planner: its answer is the same on each machine."""
+
+    def __init__(self, steps: int) -> None:
+        """Allow a number of checks, one before each step."""
+        self._left = steps
+
+    def has_passed(self) -> bool:
+        """True if no step is left."""
+        return self._left <= 0
+
+    def check(self) -> None:
+        """Count a step; raise TimeLimitPassed if none is left."""
+        if self._left <= 0:
+            raise TimeLimitPassed
+        self._left -= 1
+
+
 class EffortSpent(Exception):
     """The search has made as many sums as it may."""
 
@@ -47,7 +75,7 @@ class Effort:
     The number makes the work, and so the answer, the same on each machine.
     """
 
-    def __init__(self, limit: TimeLimit = NO_LIMIT) -> None:
+    def __init__(self, limit: Limit = NO_LIMIT) -> None:
         """Allow any number of sums until a limit has passed."""
         self.limit = limit
         self.made = 0

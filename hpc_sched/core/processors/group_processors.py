@@ -73,21 +73,22 @@ class HostProcessors:
             return Refusal(f"{what}: {', '.join(sorted(self.of_members))}", what)
         return None
 
-    def refusal(self, count: int, most: int, requested: int) -> Refusal:
+    def refusal(self, count: int, most: int | None, requested: int) -> Refusal:
         """Return the refusal of a group that no single type holds.
 
         :param count: VMs that must fit
-        :param most: the largest gang that fits on one type
+        :param most: the largest gang that fits on one type; None: not proven
         :param requested: VMs of the request; the tenant's text has no number from there on
         """
         members = ", ".join(sorted(self.of_members))
         types = ", ".join(sorted(self.best_first())) or "none is known"
         operator = tenant = f"no single processor type holds {count} VMs"
         most_on = "largest gang that fits on"
-        if most < requested:
+        number = "not proven" if most is None else most
+        if most is None or most < requested:
             where = "the type of the members" if members else "one type"
-            tenant += f": {most_on} {where}: {most}"
+            tenant += f": {most_on} {where}: {number}"
         if members:
             operator += f" on {members}, where its members run"
         where = "it" if members else "one type"
-        return Refusal(f"{operator}: {most_on} {where}: {most} (types: {types})", tenant)
+        return Refusal(f"{operator}: {most_on} {where}: {number} (types: {types})", tenant)

@@ -15,7 +15,7 @@ from hpc_sched.core.plan.exact.order import Greatest, ScoreWeights
 from hpc_sched.core.plan.exact.search import Point, Search, tops_of
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.switch_rooms import switches_with_room
-from hpc_sched.core.plan.time_limit import NO_LIMIT, Effort, TimeLimit
+from hpc_sched.core.plan.time_limit import NO_LIMIT, Effort, Limit
 
 
 def exact_leaf_counts(
@@ -24,7 +24,7 @@ def exact_leaf_counts(
     level: int,
     switches: Array,
     bounds: Bounds = UNBOUND,
-    limit: TimeLimit = NO_LIMIT,
+    limit: Limit = NO_LIMIT,
 ) -> LeafCounts:
     """Return the first new VMs per leaf in the order of plans.
 
