@@ -344,9 +344,10 @@ OPTS = [
         help="Time limit of planning, in seconds, for all plans of a request together; 0: no "
         "limit. After it the request takes the best plan found so far. Such a plan keeps "
         "every guarantee, but others may cost less: one warning per request reports it, and the "
-        "decision is recorded as not proven best. A group is refused only if it is proven that it "
-        "does not fit; with anti-affinity and hpc:max_leaves or hpc:min_leaves on compute services "
-        "with many nodes also if a bounded search finds no plan.\n\n"
+        "decision is recorded as not proven best. No group is refused because the time has passed. "
+        "Under anti-affinity on compute services with many nodes, searches for leaves that hold "
+        "the group, and for plans, are bounded in steps instead; a refusal without a proof says "
+        "so.\n\n"
         "It is a last resort. Most plans on 10,000 hosts take less than 0.5 s of CPU time, and up "
         "to 5 s for large groups whose hpc:max_leaves or hpc:min_leaves excludes the best plan; "
         "ten times that on 100,000 hosts.",
