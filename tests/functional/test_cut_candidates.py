@@ -165,7 +165,7 @@ DRAWN_FLAVORS: tuple[dict[str, str], ...] = (
     {"resources:VGPU": "1", "resources1:CUSTOM_GPU": "1"},
     {"pci_passthrough:alias": "gpu:2"},
 )
-FEW = 12
+FEW = 3
 LIMITS = (None, *itertools.product((8, 16), ("breadth-first", "depth-first")))
 
 
