@@ -310,6 +310,16 @@ def test_equal_hosts_are_asked_once_and_those_of_a_site_one_by_one(placed, asked
     )
 
 
+@pytest.mark.parametrize("name", ["IoOpsFilter", "HalfFullFilter"])
+def test_hosts_that_are_not_reached_in_time_are_asked_once_a_plan_uses_them(
+    placed, name, monkeypatch
+):
+    monkeypatch.setattr(filter_caps, "MAX_SECONDS", -1.0)
+    states, said = capped_at_two(name)
+    found = placed(CAPS[name][0], count=6, states=states, extra_specs=LEAF, **said)
+    assert found.keys() <= {"b1", "b2", "b3", "b4"}
+
+
 def test_a_filter_writes_to_copies_alone():
     enable(WritingFilter)
     [state, *_] = hosts(num_instances=1, allocation_candidates=["one"])

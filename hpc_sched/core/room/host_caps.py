@@ -147,14 +147,21 @@ class RequestCaps:
     """
 
     def __init__(
-        self, lasting: HostCaps, operations: HostCaps, *, counts_operations: bool = False
+        self,
+        lasting: HostCaps,
+        operations: HostCaps,
+        *,
+        is_exhausted: Callable[[], bool] = lambda: False,
+        counts_operations: bool = False,
     ) -> None:
-        """Start with what is known of each.
+        """Start with the caps of both kinds.
 
+        :param is_exhausted: returns whether hypervisors outside a plan are no longer asked
         :param counts_operations: whether the caps of operations apply to all VMs from the start
         """
         self._lasting = lasting
         self._operations = operations
+        self._is_exhausted = is_exhausted
         self._counts_operations = counts_operations
 
     @property
@@ -190,16 +197,14 @@ class RequestCaps:
                 self._counts_operations = is_lower = True
         return is_lower
 
-    def ask_all(
-        self, total: Array, placed: Array, is_exhausted: Callable[[], bool], *, is_whole: bool
-    ) -> None:
+    def ask_all(self, total: Array, placed: Array, *, is_whole: bool) -> None:
         """Ask about VMs on all hypervisors up to some totals.
 
         :param is_whole: whether all VMs are those of the request
         """
         self._counts_operations |= is_whole
         for one in self._counted():
-            one.ask(total, placed, is_exhausted)
+            one.ask(total, placed, self._is_exhausted)
 
     def _counted(self) -> Sequence[HostCaps]:
         return [self._lasting, self._operations][: 1 + self._counts_operations]

@@ -105,7 +105,7 @@ class HypervisorRooms(ABC):
         """
         if self.caps is not None:
             total = self.placed + np.minimum(self.left, count)
-            self.caps.ask_all(total, self.placed, self._is_exhausted, is_whole=is_whole)
+            self.caps.ask_all(total, self.placed, is_whole=is_whole)
         return self.left
 
     def by_resource(self) -> dict[str, Array]:

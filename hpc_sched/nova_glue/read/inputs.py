@@ -259,12 +259,11 @@ def _rooms(
     holds: Holds,
 ) -> HostRooms:
     most = server_group_policy.most_per_host(request.max_per_host)
-    caps = None
+    rooms = HostRooms(states, request.query, request.fitting, most_per_host=most)
     if counting_filters.enabled():
         from hpc_sched.nova_glue.read.caps import filter_caps
 
-        caps = filter_caps.of(spec, states)
-    rooms = HostRooms(states, request.query, request.fitting, caps=caps, most_per_host=most)
+        rooms.caps = filter_caps.of(spec, states)
     rooms.keep_free(_held_for_others(request, found, states, holds))
     return rooms
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,15 @@ from nova.scheduler import filters, host_manager
 from oslo_log import log as logging
 from oslo_serialization import jsonutils
 
+from hpc_sched import clock
 from hpc_sched.core.room.host_caps import HostCaps, RequestCaps
 from hpc_sched.nova_glue.read.caps import counting_filters
 from hpc_sched.nova_glue.read.caps.raised_state import raised
 
 LOG = logging.getLogger(__name__)
+
+# Time for questions about hosts outside a plan, from the first one of a request.
+MAX_SECONDS = 1.0
 
 _failed: set[str] = set()  # filters whose failure has been logged
 
@@ -68,7 +72,23 @@ def of(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) -> R
     lasting, operations = list[FilterCap](), list[FilterCap]()
     for cap in _caps(spec, states):
         (operations if counting_filters.counts_operations(cap.counting) else lasting).append(cap)
-    return RequestCaps(HostCaps(lasting, len(states)), HostCaps(operations, len(states)))
+    return RequestCaps(
+        HostCaps(lasting, len(states)),
+        HostCaps(operations, len(states)),
+        is_exhausted=_deadline(),
+    )
+
+
+def _deadline() -> Callable[[], bool]:
+    """Return what returns whether MAX_SECONDS have passed since it was called first."""
+    until: list[float] = []
+
+    def has_passed() -> bool:
+        now = clock.current.monotonic()
+        until[:] = until or [now + MAX_SECONDS]
+        return now > until[0]
+
+    return has_passed
 
 
 def _copied(spec: objects.RequestSpec) -> objects.RequestSpec:

@@ -1,7 +1,7 @@
 """The VMs of one request that its HostStates take."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from nova.scheduler import host_manager
@@ -21,9 +21,6 @@ from hpc_sched.nova_glue.read.room.placement_amounts import PlacementAmounts
 from hpc_sched.nova_glue.read.room.providers.nova_query import HOST_CLASSES, NovaQuery
 from hpc_sched.nova_glue.read.room.providers.offered_candidates import Candidate, amounts_of
 from hpc_sched.topology import plurals
-
-if TYPE_CHECKING:
-    from hpc_sched.core.room.host_caps import RequestCaps
 
 LOG = logging.getLogger(__name__)
 
@@ -50,12 +47,10 @@ class HostRooms(HypervisorRooms):
         query: NovaQuery,
         fitting: NovaFitting | None,
         *,
-        caps: "RequestCaps | None" = None,
         most_per_host: int = UNBOUNDED,
     ) -> None:
         """Bound the rooms; read Placement if HostStates do not have all that is demanded.
 
-        :param caps: of Nova's filters that count VMs
         :param most_per_host: VMs of the request that the group's policy allows on a host
         """
         self._states = states
@@ -66,7 +61,6 @@ class HostRooms(HypervisorRooms):
         self.candidates = AllocationCandidates(states)
         self._placement = PlacementAmounts(states, query, self.candidates.offered)
         self._has_failed = False  # whether a failure of Nova's code was logged
-        self._asking = 0.0  # seconds spent on caps of hosts outside a plan
         self._until = 0.0  # monotonic time at which hosts outside a plan are left out
         capacity, excess = host_state_room.capacity, compared_hosts.excess_of
         bounds = [capacity(state, demand, excess(state)) for state in states]
@@ -78,7 +72,6 @@ class HostRooms(HypervisorRooms):
             sharing=self._placement.trees.sharing,
             fitting=fitting,
             devices=states,
-            caps=caps,
         )
         if self._placement.read_beyond_hosts():
             self._bound_by_placement()
@@ -178,14 +171,6 @@ class HostRooms(HypervisorRooms):
         self.room[claimed] = np.maximum(self.room[claimed], (self.placed + held)[claimed])
         if self.caps is not None:
             self.caps.allow(np.where(held > 0, self.placed + held, 0))
-
-    def ask_caps(self, count: int, *, is_whole: bool = False) -> Array:
-        """Ask the caps of all hosts, as the base class, for MAX_SECONDS a request in all."""
-        began = clock.current.monotonic()
-        self._until = began + MAX_SECONDS - self._asking
-        left = super().ask_caps(count, is_whole=is_whole)
-        self._asking += clock.current.monotonic() - began
-        return left
 
     def _fits_alone(self, i: int, one: AllocationCandidate) -> bool:
         """True if NUMA cells and PCI devices of a host allow a VM with one candidate now."""
