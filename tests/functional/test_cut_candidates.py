@@ -111,6 +111,22 @@ def test_a_refusal_says_that_hosts_were_not_offered(hosts: DeviceHosts, cut, cap
     assert operator in caplog.text
 
 
+def test_a_refusal_says_that_nova_has_limited_a_request_without_a_server_group(
+    hosts: DeviceHosts, caplog
+):
+    hosts.cloud.flags(max_placement_results=2, group="scheduler")
+    hosts.build({name: Host(vcpus=1) for below in LEAVES.values() for name in below})
+    spec = device_request(count=3, extra_specs={"hpc:app_class": "sync"})
+    spec.instance_group, spec.scheduler_hints = None, {}
+    why = r"that fits: 2; .*not all hosts with room were offered, by a limit of the cloud"
+    with pytest.raises(exception.NoValidHost, match=why):
+        hosts.place(spec, hosts.scheduler)
+    operator = (
+        "2 of 4 hosts with room for one VM are candidates: [scheduler] max_placement_results (2)"
+    )
+    assert operator in caplog.text
+
+
 @pytest.mark.parametrize(
     ("wanted", "code", "says"),
     [

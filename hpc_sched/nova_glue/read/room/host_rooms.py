@@ -155,7 +155,8 @@ class HostRooms(HypervisorRooms):
             return None
         found: dict[int, Amounts] = {}
         for i in positions:
-            keys = {key for one in self._amounts(i) for key in one} & excess.keys()
+            providers = self.candidates.offered.providers(i)
+            keys = {key for key in excess if key[0] in providers and key[1] in self._demand}
             if keys:
                 self._take_over(i)
             if over := {key: excess[key] for key in sorted(keys) if excess[key]}:

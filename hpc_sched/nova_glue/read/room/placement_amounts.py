@@ -31,6 +31,9 @@ MANY = 32
 SOME = 8
 # Hosts that are read one by one for one plan.
 MOST_AT_ONCE = 64
+# Candidates that are looked at to see whether a list was cut, and those that Nova's code fits.
+MOST_TRIES = 10_000
+MOST_FITS = 256
 # Devices beyond which the trees of all hosts are read: that is one candidate a host, and no more
 # than one a device where hosts with a device are read.
 MANY_DEVICES = 4096
@@ -208,7 +211,7 @@ class PlacementAmounts:
             for (uuid, name), amount in amounts_of(first.allocation_candidates[0]).items()
             if uuid == first.uuid and name in HOST_CLASSES
         }
-        has_more = any(self._has_more(i, fits) for i in range(len(self._states)))
+        has_more = self._has_more(fits)
         # A host whose disk is elsewhere has no room where that is full.
         is_own = own.keys() == self._demand.keys() & HOST_CLASSES
         listed = self._listed if is_own else None
@@ -223,16 +226,24 @@ class PlacementAmounts:
             has_more=has_more,
         )
 
-    def _has_more(self, i: int, fits: Callable[[int, AllocationCandidate], bool] | None) -> bool:
-        """True if the tree of a host has more candidates than Placement has offered."""
-        if not self._is_beyond_hosts or not self.has_tree(i):
-            return False
-        offered = self._candidates.number(i)
-        if fits is not None and offered > MOST_AT_ONCE:
-            return False
-        found = self.trees.with_repeats(self._states[i].uuid)
-        passing = (one for one in found if fits is None or fits(i, one))
-        return next(islice(passing, offered, None), None) is not None
+    def _has_more(self, fits: Callable[[int, AllocationCandidate], bool] | None) -> bool:
+        """True if a host's tree has more candidates than Placement has offered; bounded work."""
+        hosts = range(len(self._states)) if self._is_beyond_hosts else ()
+        different: dict[object, int] = {}  # hosts that are alike, and one of them
+        for i in filter(self.has_tree, hosts):
+            kind = i if fits is not None else self.trees.kind(self._states[i].uuid)
+            different.setdefault((kind, self._candidates.number(i)), i)
+        left = MOST_FITS if fits is not None else MOST_TRIES
+        for i in different.values():
+            offered = self._candidates.number(i)
+            left -= offered + 1
+            if left < 0:
+                return False
+            found = self.trees.with_repeats(self._states[i].uuid)
+            passing = (one for one in found if fits is None or fits(i, one))
+            if next(islice(passing, offered, None), None) is not None:
+                return True
+        return False
 
     def refresh(self, positions: Iterable[int] | None) -> bool:
         """Read hosts again; False without an answer.

@@ -68,10 +68,13 @@ class HostTrees:
         """Return the VMs that a host takes if one class alone counted."""
         return self._candidates.most_by_class(self._tree(root))
 
+    def kind(self, root: str) -> object:
+        """Return what a host whose tree was read has in common with those that are alike."""
+        return self._tree(root).kind()
+
     def with_room(self) -> set[str]:
-        """Return the roots of the trees that were read in which one VM may have room."""
-        most = {root: self.most_by_class(root).values() for root in self._below}
-        return {root for root in most if min(most[root], default=1) > 0}
+        """Return the roots of the trees that were read in which one VM has a candidate."""
+        return {root for root in self._below if next(self.with_repeats(root), None) is not None}
 
     def providers(self, root: str) -> list[str]:
         """Return the providers of a host whose tree was read, those that it shares included."""
