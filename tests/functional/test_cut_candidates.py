@@ -127,6 +127,16 @@ def test_a_refusal_says_that_nova_has_limited_a_request_without_a_server_group(
     assert operator in caplog.text
 
 
+def test_a_refusal_says_nothing_of_hosts_that_a_filter_has_removed(hosts: DeviceHosts, caplog):
+    """Of a group with anti-affinity no list of all hosts is read."""
+    hosts.build({name: Host() for below in LEAVES.values() for name in below})
+    spec = device_request(count=3, policy="anti-affinity")
+    spec.ignore_hosts = ["b1", "b2"]
+    with pytest.raises(exception.NoValidHost, match="largest gang that fits: 2$"):
+        hosts.place(spec, hosts.scheduler)
+    assert "max_allocation_candidates" not in caplog.text
+
+
 @pytest.mark.parametrize(
     ("wanted", "code", "says"),
     [

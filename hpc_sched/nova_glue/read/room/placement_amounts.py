@@ -56,7 +56,8 @@ class PlacementAmounts:
         self.trees = HostTrees(query.requests, self.free)
         self._is_beyond_hosts = False  # whether devices or shared disks are demanded
         self._sought: set[int] = set()  # hosts that were read alone, with devices
-        self._listed = 0  # hosts in one answer of Placement, at most
+        # Hosts in an answer of Placement about all of them; None: none was read.
+        self._listed: int | None = None
         self._is_all_read = False  # whether all hosts were read, or could not be
         self._has_failed = False  # whether Placement has not answered: it is not asked again
         # Whether a host has more or less than its HostState says, and not for instances in flight.
@@ -101,7 +102,7 @@ class PlacementAmounts:
         self._is_beyond_hosts = bool(offered)
         if not offered:
             return False
-        self._read_trees(self._query.of_trees(self._device_of(offered)))
+        self._read_list(self._device_of(offered))
         hosts_of: Counter[str] = Counter()
         for root, providers in sorted(offered.items()):
             hosts_of.update(providers)
@@ -125,9 +126,14 @@ class PlacementAmounts:
             return {}
         return dict([*self._query.devices.items()][:1])
 
-    def _read_trees(self, queries: Sequence[str]) -> None:
+    def _read_list(self, device: Mapping[str, int] | None = None) -> None:
+        """Read the trees of all hosts with room, and with a device."""
+        found = self._read_trees(self._query.of_trees(device))
+        if found.problem is None:
+            self._listed = len({node.root for node in found.nodes.values()})
+
+    def _read_trees(self, queries: Sequence[str]) -> placement.ProviderStocks:
         found = placement.read_trees(queries)
-        self._listed = max(self._listed, len({node.root for node in found.nodes.values()}))
         if self._is_beyond_hosts:
             self.trees.add(found)
             for state in self._states:
@@ -138,6 +144,7 @@ class PlacementAmounts:
             takers = placement.read_with_room({name: amount})
             if takers.problem is None:
                 self.trees.units.add_takers((name, amount), takers.stocks)
+        return found
 
     def read_hosts(self, positions: Iterable[int]) -> None:
         """Read hosts that were not compared with their HostStates.
@@ -192,7 +199,7 @@ class PlacementAmounts:
         if self._is_beyond_hosts:
             self._read_unknown(range(len(self._states)))
         elif not HOST_CLASSES.isdisjoint(self._demand):
-            self._read_trees(self._query.of_trees())
+            self._read_list()
         return True
 
     def not_offered(
@@ -222,7 +229,7 @@ class PlacementAmounts:
             self._query,
             own=own,
             listed=listed,
-            elsewhere=len(self.trees.with_room() - {state.uuid for state in self._states}),
+            elsewhere=len(elsewhere),
             has_more=has_more,
         )
 
@@ -262,7 +269,7 @@ class PlacementAmounts:
             self.free.providers.clear()
             self._is_all_read = True
             self._sought.clear()
-            self._read_trees(self._query.of_trees())
+            self._read_list()
             self._note_full()
         return not self._has_failed
 
