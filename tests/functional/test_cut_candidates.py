@@ -3,7 +3,6 @@
 ``[placement] max_allocation_candidates`` cuts its list, and nothing in the answer says so.
 """
 
-import itertools
 import json
 import random
 from collections import Counter
@@ -132,7 +131,7 @@ def test_a_refusal_says_nothing_of_hosts_that_a_filter_has_removed(hosts: Device
     hosts.build({name: Host() for below in LEAVES.values() for name in below})
     spec = device_request(count=3, policy="anti-affinity")
     spec.ignore_hosts = ["b1", "b2"]
-    with pytest.raises(exception.NoValidHost, match="largest gang that fits: 2$"):
+    with pytest.raises(exception.NoValidHost, match=r"largest gang that fits: 2$"):
         hosts.place(spec, hosts.scheduler)
     assert "max_allocation_candidates" not in caplog.text
 
@@ -192,7 +191,6 @@ DRAWN_FLAVORS: tuple[dict[str, str], ...] = (
     {"pci_passthrough:alias": "gpu:2"},
 )
 FEW = 3
-LIMITS = (None, *itertools.product((8, 16), ("breadth-first", "depth-first")))
 
 
 def drawn(seed: int) -> tuple[dict[str, Host], dict[str, str], int]:
