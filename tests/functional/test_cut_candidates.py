@@ -94,6 +94,20 @@ def test_a_group_has_the_room_of_the_hosts_though_candidates_were_cut(
     assert claims == {True: count}
 
 
+def test_each_vm_gets_a_candidate_of_its_own_without_gang_claims(
+    hosts: DeviceHosts, cut, monkeypatch
+):
+    """Placement offers one candidate a host; the second VM there claims one that was added."""
+    cut(4, "breadth-first")
+    hosts.build({name: FOUR_DEVICES for below in LEAVES.values() for name in below})
+    hosts.cloud.flags(gang_claims=False, group="hpc_sched")
+    spec = device_request(count=8, extra_specs=TWO_DEVICES)
+    with counted_claims(monkeypatch) as claims:
+        placed = hosts_of(hosts.place(spec, hosts.scheduler))
+    assert set(Counter(placed).values()) == {2}
+    assert claims == {True: 8}
+
+
 def test_a_refusal_says_that_hosts_were_not_offered(hosts: DeviceHosts, cut, caplog):
     cut(8, "depth-first")
     hosts.build({name: FOUR_DEVICES for below in LEAVES.values() for name in below})

@@ -22,7 +22,7 @@ class OfferedCandidates:
 
     def __init__(self, states: Sequence[host_manager.HostState]) -> None:
         self._states = states
-        # Whether any host has more than one.
+        # Whether any host has more than one, those included that are added.
         self.differ = any(len(state.allocation_candidates) > 1 for state in states)
         # Those that Placement has not offered, by position and amounts, and which Nova has got.
         self._own: dict[int, dict[frozenset[tuple[Inventory, int]], Candidate]] = {}
@@ -93,6 +93,7 @@ class OfferedCandidates:
             state = self._states[i]
             self._added |= new.keys()
             state.allocation_candidates = [*state.allocation_candidates, *new.values()]
+            self.differ |= len(state.allocation_candidates) > 1
 
 
 def _allocations(amounts: Amounts) -> Allocations:
