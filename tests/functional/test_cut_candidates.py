@@ -124,6 +124,17 @@ def test_a_refusal_says_that_hosts_were_not_offered(hosts: DeviceHosts, cut, cap
     assert operator in caplog.text
 
 
+def test_a_host_with_too_few_devices_is_none_that_was_not_offered(hosts: DeviceHosts, cut, caplog):
+    cut(8, "breadth-first")
+    one_device = Host(children={"gpu0": {"CUSTOM_GPU": 1}})
+    hosts.build({"a1": FOUR_DEVICES, "a2": FOUR_DEVICES, "b1": one_device, "b2": one_device})
+    spec = device_request(count=5, extra_specs=TWO_DEVICES)
+    why = "largest gang that fits: 4; CUSTOM_GPU runs out first$"
+    with pytest.raises(exception.NoValidHost, match=why):
+        hosts.place(spec, hosts.scheduler)
+    assert "with room for one VM" not in caplog.text
+
+
 def test_a_refusal_says_that_nova_has_limited_a_request_without_a_server_group(
     hosts: DeviceHosts, caplog
 ):

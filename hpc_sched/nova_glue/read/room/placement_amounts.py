@@ -222,14 +222,15 @@ class PlacementAmounts:
         # A host whose disk is elsewhere has no room where that is full.
         is_own = own.keys() == self._demand.keys() & HOST_CLASSES
         listed = self._listed if is_own else None
-        elsewhere = self.trees.with_room()
-        elsewhere.difference_update(state.uuid for state in self._states)
+        rooms = self.trees.rooms()
+        with_room = {root for root, has_room in rooms.items() if has_room}
         return hosts_not_offered.find(
             self._states,
             self._query,
             own=own,
             listed=listed,
-            elsewhere=len(elsewhere),
+            full=rooms.keys() - with_room,
+            elsewhere=len(with_room - {state.uuid for state in self._states}),
             has_more=has_more,
         )
 

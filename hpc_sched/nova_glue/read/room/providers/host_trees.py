@@ -72,9 +72,16 @@ class HostTrees:
         """Return what a host whose tree was read has in common with those that are alike."""
         return self._tree(root).kind()
 
-    def with_room(self) -> set[str]:
-        """Return the roots of the trees that were read in which one VM has a candidate."""
-        return {root for root in self._below if next(self.with_repeats(root), None) is not None}
+    def rooms(self) -> dict[str, bool]:
+        """Return whether one VM has a candidate in each tree whose amounts were read, by root."""
+        found: dict[str, bool] = {}
+        known: dict[object, bool] = {}
+        for root in self._below:
+            if self._free.providers.issuperset(self.providers(root)):
+                if (kind := self.kind(root)) not in known:
+                    known[kind] = next(self.with_repeats(root), None) is not None
+                found[root] = known[kind]
+        return found
 
     def providers(self, root: str) -> list[str]:
         """Return the providers of a host whose tree was read, those that it shares included."""

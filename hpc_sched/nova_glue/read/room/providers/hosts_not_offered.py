@@ -3,7 +3,7 @@
 Such a host has no HostState: no plan can use it. Nothing in Placement's answer says that.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from nova.scheduler import host_manager
@@ -44,6 +44,7 @@ def find(
     *,
     own: Mapping[str, int],
     listed: int | None,
+    full: Set[str],
     elsewhere: int,
     has_more: bool,
 ) -> HostsNotOffered | None:
@@ -55,6 +56,8 @@ def find(
     :param own: what a VM takes of a host's own provider
     :param listed: hosts in an answer to :meth:`NovaQuery.of_trees`, which a limit cuts too, if they
         are all that have such a provider
+    :param full: roots of trees without room for one VM, as far as they are known: a host may have
+        some of each class of devices, but too few
     :param elsewhere: hosts that are no candidates and have such devices, as far as they are known
     :param has_more: whether a host is known to have more candidates than were offered
     """
@@ -65,8 +68,9 @@ def find(
     if problem is not None:
         return None
     found = set.intersection(*map(set, every))
-    is_limited = query.limit is not None and len(found) > query.limit
     is_shorter = listed is not None and listed < len(found)
+    found -= full
+    is_limited = query.limit is not None and len(found) > query.limit
     if len(found.union(hosts)) > len(hosts) and (has_more or is_limited or is_shorter):
         return HostsNotOffered(len(hosts), len(found.union(hosts)), query.limit)
     if not elsewhere:
