@@ -28,6 +28,7 @@ from tests.functional.cloud_kinds import EMPTY
 from tests.functional.device_hosts import (
     DeviceHosts,
     Host,
+    cell,
     counted_claims,
     device_hosts_on,
     device_request,
@@ -106,6 +107,32 @@ def test_each_vm_gets_a_candidate_of_its_own_without_gang_claims(
         placed = hosts_of(hosts.place(spec, hosts.scheduler))
     assert set(Counter(placed).values()) == {2}
     assert claims == {True: 8}
+
+
+def test_vms_with_devices_on_their_cells_have_the_room_of_a_host_with_many_devices(
+    drawn_hosts: DeviceHosts, cut, monkeypatch
+):
+    """3 of 20 devices are more combinations than are listed, and few of them are on one cell."""
+    devices = {f"gpu{number:02}": number % 2 for number in range(20)}
+    host = Host(
+        vcpus=32,
+        memory_mb=131072,
+        cells=[cell(0), cell(1)],
+        children={name: {"CUSTOM_PCI_10DE_2230": 1} for name in devices},
+        pools=[gpus(1, numa_node=on) | {"child": name} for name, on in devices.items()],
+    )
+    drawn_hosts.build({"a1": host})
+    wanted = {
+        "hw:cpu_policy": "dedicated",
+        "hw:pci_numa_affinity_policy": "required",
+        "pci_passthrough:alias": "gpu:3",
+    }
+    # With one device, and each of 11 others: one of them at least is on the same cell.
+    cut(11 * 18, "breadth-first")
+    with counted_claims(monkeypatch) as claims:
+        spec = device_request(count=6, vcpus=4, extra_specs=wanted)
+        drawn_hosts.place(spec, drawn_hosts.scheduler)
+    assert claims == {True: 6}
 
 
 def test_a_refusal_says_that_hosts_were_not_offered(hosts: DeviceHosts, cut, caplog):

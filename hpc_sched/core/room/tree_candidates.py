@@ -1,6 +1,7 @@
 """The allocation candidates of many provider trees, enumerated once for trees of one kind."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from hpc_sched.core.room import candidate_enumeration
 from hpc_sched.core.room.candidate_enumeration import AllocationCandidate
@@ -60,14 +61,16 @@ def candidates(tree: ProviderTree, request: ResourceRequest) -> list[AllocationC
     """Return the candidates of a tree, of different amounts.
 
     All of them, or the first :data:`candidate_enumeration.MOST`. As these may have a provider in
-    common, the claims of VMs that are claimed one by one are then added.
+    common, the claims of VMs that are claimed one by one are then added, from the first provider on
+    and from the last: of those that are in order of their NUMA cells, each begins with another.
     """
     found = candidate_enumeration.candidates(tree, request)
     if len(found) < candidate_enumeration.MOST:
         return found
     most = min(candidate_enumeration.most_by_class(tree, [request]).values())
     by_amounts = {frozenset(one.amounts.items()): one for one in found}
-    for one in _one_by_one(tree, request, most):
+    backwards = replace(tree, own=(tree.root, *reversed(tree.own[1:])))
+    for one in [*_one_by_one(tree, request, most), *_one_by_one(backwards, request, most)]:
         by_amounts.setdefault(frozenset(one.amounts.items()), one)
     return list(by_amounts.values())
 

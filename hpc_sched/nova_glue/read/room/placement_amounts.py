@@ -135,7 +135,7 @@ class PlacementAmounts:
     def _read_trees(self, queries: Sequence[str]) -> placement.ProviderStocks:
         found = placement.read_trees(queries)
         if self._is_beyond_hosts:
-            self.trees.add(found)
+            self.trees.add(found, _cells(self._states))
             for state in self._states:
                 for candidate in state.allocation_candidates[:SOME]:
                     self.trees.units.note_offered(amounts_of(candidate))
@@ -348,3 +348,13 @@ class PlacementAmounts:
             self._has_failed = True
             if request_deadline.not_yet_logged([found.problem]):
                 LOG.warning("Hosts have the room that nova-compute reports: %s", found.problem)
+
+
+def _cells(states: Iterable[host_manager.HostState]) -> dict[str, int]:
+    """Return the NUMA cells of PCI devices by their providers, as far as they have them."""
+    return {
+        pool["rp_uuid"]: pool["numa_node"]
+        for state in states
+        for pool in (state.pci_stats.pools if state.pci_stats else ())
+        if pool.get("rp_uuid") is not None and pool.get("numa_node") is not None
+    }

@@ -27,9 +27,16 @@ class HostTrees:
         self._below: dict[str, list[str]] = {}  # root to the providers of its tree
         self._reach: defaultdict[str, set[str]] = defaultdict(set)  # root to providers it shares
         self.sharing: set[str] = set()  # providers of which several hosts may take
+        # PCI device's provider to its NUMA cell. Of many candidates some are listed, in the order
+        # of the providers: those of devices of one cell, which Nova's filters may require, first.
+        self._cells: dict[str, int] = {}
 
-    def add(self, found: ProviderStocks) -> None:
-        """Take over trees that were read."""
+    def add(self, found: ProviderStocks, cells: Mapping[str, int]) -> None:
+        """Take over trees that were read.
+
+        :param cells: NUMA cells of PCI devices by their providers
+        """
+        self._cells |= cells
         below: defaultdict[str, list[str]] = defaultdict(list)
         for uuid in sorted(found.nodes):
             below[found.nodes[uuid].root].append(uuid)
@@ -96,7 +103,8 @@ class HostTrees:
             # Hosts whose equal devices are free in another order are of one kind.
             found = every[uuid]
             stocks = sorted((name, one.capacity) for name, one in found.inventories.items())
-            return uuid != root, found.parent != root, stocks, found.traits, uuid
+            cell = self._cells.get(uuid, -1)
+            return uuid != root, found.parent != root, stocks, found.traits, cell, uuid
 
         return ProviderTree(
             tuple(every[uuid] for uuid in sorted(own, key=order)),
