@@ -162,6 +162,21 @@ def test_a_host_with_too_few_devices_is_none_that_was_not_offered(hosts: DeviceH
     assert "with room for one VM" not in caplog.text
 
 
+def test_hosts_beside_the_one_that_is_requested_are_none_that_were_not_offered(
+    hosts: DeviceHosts, caplog
+):
+    hosts.build({name: FOUR_DEVICES for below in LEAVES.values() for name in below})
+    spec = device_request(count=3, extra_specs=TWO_DEVICES)
+    node = hosts.nodes["a1"]
+    spec.requested_destination = objects.Destination(
+        host=node.host, node=node.hypervisor_hostname, allow_cross_cell_move=False
+    )
+    why = "largest gang that fits: 2; CUSTOM_GPU runs out first$"
+    with pytest.raises(exception.NoValidHost, match=why):
+        hosts.place(spec, hosts.scheduler)
+    assert "with room for one VM" not in caplog.text
+
+
 def test_a_refusal_says_that_nova_has_limited_a_request_without_a_server_group(
     hosts: DeviceHosts, caplog
 ):

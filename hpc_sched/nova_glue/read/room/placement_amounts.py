@@ -212,7 +212,7 @@ class PlacementAmounts:
             if they have none to remove
         """
         first = next((one for one in self._states if one.allocation_candidates), None)
-        if self._has_failed or first is None:
+        if self._has_failed or first is None or self._query.has_host:
             return None
         own = {
             name: amount

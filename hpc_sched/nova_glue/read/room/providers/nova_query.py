@@ -31,6 +31,7 @@ class NovaQuery:
     # Parameters for the aggregates of hosts, which the plain values lack.
     member_of: tuple[str, ...] = ()
     limit: int | None = None  # of candidates, by [scheduler] max_placement_results; None: no limit
+    has_host: bool = False  # whether a host is requested: no others are candidates then
 
     @classmethod
     def of(cls, spec: objects.RequestSpec) -> Self:
@@ -43,7 +44,7 @@ class NovaQuery:
         if queries[0].cpu_pinning_requested and not CONF.workarounds.disable_fallback_pcpu_query:
             queries.append(_query(spec, is_translated=False))
         parsed = tuple(_parsed(query.to_querystring()) for query in queries)
-        return cls(parsed, tuple(_member_of(spec)), _limit(spec))
+        return cls(parsed, tuple(_member_of(spec)), _limit(spec), _has_host(spec))
 
     @property
     def demand(self) -> dict[str, int]:
@@ -112,6 +113,12 @@ def _limit(spec: objects.RequestSpec) -> int | None:
     hints = (spec.scheduler_hints or {}) if "scheduler_hints" in spec else {}
     is_unlimited = not _WITHOUT_LIMIT.isdisjoint(hints)
     return None if is_unlimited else int(CONF.scheduler.max_placement_results)
+
+
+def _has_host(spec: objects.RequestSpec) -> bool:
+    found = spec.requested_destination if "requested_destination" in spec else None
+    names = () if found is None else [name for name in ("host", "node") if name in found]
+    return any(getattr(found, name) for name in names)
 
 
 def _member_of(spec: objects.RequestSpec) -> Iterable[str]:
