@@ -109,6 +109,20 @@ def test_each_vm_gets_a_candidate_of_its_own_without_gang_claims(
     assert claims == {True: 8}
 
 
+def test_no_candidate_is_added_of_a_device_that_gives_more_at_once(
+    hosts: DeviceHosts, cut, monkeypatch
+):
+    cut(4, "breadth-first")
+    whole = {"CUSTOM_GPU": {"total": 4, "min_unit": 2}}
+    host = Host(children={"gpu0": {"CUSTOM_GPU": 2}, "gpu1": whole})
+    hosts.build({name: host for below in LEAVES.values() for name in below})
+    with counted_claims(monkeypatch) as claims:
+        spec = device_request(count=8, extra_specs={"resources:CUSTOM_GPU": "1"})
+        placed = hosts_of(hosts.place(spec, hosts.scheduler))
+    assert set(Counter(placed).values()) == {2}
+    assert claims == {True: 8}
+
+
 def test_vms_with_devices_on_their_cells_have_the_room_of_a_host_with_many_devices(
     drawn_hosts: DeviceHosts, cut, monkeypatch
 ):

@@ -103,6 +103,7 @@ class PlacementAmounts:
         self._is_beyond_hosts = bool(offered)
         if not offered:
             return False
+        self.trees.units.note_singles(set().union(*offered.values()))
         self._read_list(self._device_of(offered))
         hosts_of: Counter[str] = Counter()
         for root, providers in sorted(offered.items()):
@@ -141,7 +142,9 @@ class PlacementAmounts:
                 for candidate in state.allocation_candidates[:SOME]:
                     self.trees.units.note_offered(amounts_of(candidate))
         self._keep(found)
-        for name, amount in self.trees.units.unread(found)[:FEW] if not self._has_failed else ():
+        roots = {state.uuid for state in self._states}
+        unread = [] if self._has_failed else self.trees.units.unread(found, roots)
+        for name, amount in unread[:FEW]:
             takers = placement.read_with_room({name: amount})
             if takers.problem is None:
                 self.trees.units.add_takers((name, amount), takers.stocks)

@@ -1,7 +1,7 @@
 """What one VM may get of one provider at once, as its inventory has units and a maximum."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import TypeAlias
 
 from hpc_sched.core.room.provider_tree import ProviderInventory
@@ -32,10 +32,18 @@ class ProviderUnits:
             if (takers := self._takers.get((name, amount))) is not None:
                 takers.add(uuid)
 
-    def unread(self, found: ProviderStocks) -> list[Part]:
+    def note_singles(self, providers: Set[str]) -> None:
+        """Note that all providers of some candidates take 1 of what they have."""
+        for (_, amount), takers in self._takers.items():
+            if amount == 1:
+                takers |= providers
+
+    def unread(self, found: ProviderStocks, roots: Set[str]) -> list[Part]:
         """Return the amounts of which it is not known whether all providers take them.
 
         Units matter: a VM may get no more than one share of a device, for instance.
+
+        :param roots: of the trees whose providers are looked at
         """
         return [
             (name, amount)
@@ -43,6 +51,7 @@ class ProviderUnits:
             if (name, amount) not in self._read
             and any(
                 name in stocks
+                and found.nodes[uuid].root in roots
                 and stocks[name].capacity - stocks[name].used >= amount
                 and uuid not in self._takers[name, amount]
                 for uuid, stocks in found.stocks.items()
@@ -59,13 +68,17 @@ class ProviderUnits:
         amounts = [amount for one, amount in self._parts if one == name]
         most = None
         if any((name, amount) in self._read for amount in amounts):
-            taken = [amount for amount in amounts if uuid in self._takers[name, amount]]
+            taken = [
+                amount
+                for amount in amounts
+                if (name, amount) not in self._read or uuid in self._takers[name, amount]
+            ]
             most = max(taken, default=min(amounts) - 1)
         return ProviderInventory(max(free, 0), max_unit=most)
 
 
 def _parts(requests: Iterable[ResourceRequest]) -> list[Part]:
-    """Return the amounts above 1 of each class of devices that one provider may be requested for.
+    """Return the amounts of each class of devices that one provider may be requested for.
 
     Several groups may be of one provider, unless they are isolated.
     """
@@ -77,5 +90,5 @@ def _parts(requests: Iterable[ResourceRequest]) -> list[Part]:
                 amount = group.resources[name]
                 is_alone = bool(group.suffix) and request.group_policy == "isolate"
                 sums[name] |= {amount} | {amount + (0 if is_alone else one) for one in sums[name]}
-        found |= {(name, amount) for name, each in sums.items() for amount in each if amount > 1}
+        found |= {(name, amount) for name, each in sums.items() for amount in each if amount}
     return sorted(found)
