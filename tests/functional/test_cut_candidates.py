@@ -176,6 +176,24 @@ def test_a_host_with_too_few_devices_is_none_that_was_not_offered(hosts: DeviceH
     assert "with room for one VM" not in caplog.text
 
 
+def test_hosts_that_filters_have_removed_are_not_said_to_be_cut_by_a_limit(
+    hosts: DeviceHosts, cut, monkeypatch, caplog
+):
+    """Placement has offered some candidates of each host, all hosts together."""
+    cut(16, "breadth-first")
+    hosts.build({name: FOUR_DEVICES for below in LEAVES.values() for name in below})
+    manager = hosts.scheduler.host_manager
+    real = manager.get_filtered_hosts
+
+    def filtered(found, *args, **kwargs):
+        return real([one for one in found if one.host in LEAVES["leaf-a"]], *args, **kwargs)
+
+    monkeypatch.setattr(manager, "get_filtered_hosts", filtered)
+    with pytest.raises(exception.NoValidHost, match=r"not all hosts with room were offered$"):
+        hosts.place(device_request(count=5, extra_specs=TWO_DEVICES), hosts.scheduler)
+    assert "2 of 4 hosts with room for one VM are candidates: Nova's filters have" in caplog.text
+
+
 def test_hosts_beside_the_one_that_is_requested_are_none_that_were_not_offered(
     hosts: DeviceHosts, caplog
 ):

@@ -71,8 +71,10 @@ def find(
     is_shorter = listed is not None and listed < len(found)
     found -= full
     is_limited = query.limit is not None and len(found) > query.limit
-    if len(found.union(hosts)) > len(hosts) and (has_more or is_limited or is_shorter):
-        return HostsNotOffered(len(hosts), len(found.union(hosts)), query.limit)
+    is_cut = is_limited or is_shorter
+    if len(found.union(hosts)) > len(hosts) and (has_more or is_cut):
+        # A list that lacks candidates of a host may have all hosts.
+        return HostsNotOffered(len(hosts), len(found.union(hosts)), query.limit, is_cut)
     if not elsewhere:
         return None
     return HostsNotOffered(len(hosts), len(hosts) + elsewhere, query.limit, is_cut=False)
