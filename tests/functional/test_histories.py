@@ -21,9 +21,11 @@ from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.core.room.resource_request import RequestGroup, ResourceRequest
 from hpc_sched.nova_glue.claim import group_turns
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import group_members
+from hpc_sched.nova_glue.read.room.providers.nova_query import NovaQuery
 from tests.functional.cloud_kinds import MOVES, TWO_BY_FOUR
 from tests.functional.shared_clouds import cloud_mark
 from tests.functional.tested_cloud import TestedCloud
@@ -364,7 +366,7 @@ def test_orphaned_build_requests_take_no_place_from_the_vms_that_are_scheduled(c
             max_per_host=None,
             member_uuids=frozenset(),
             count=2,
-            demand={"VCPU": 1},
+            query=NovaQuery((ResourceRequest((RequestGroup("", {"VCPU": 1}),)),)),
             hpc_specs=HPCSpecs("sync", Constraints(), "prefer", (), ()),
         )
         look_up = functools.partial(group_turns.turn_of(None).look_up, anew=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import nova.conf
 
 from hpc_sched.core.arrays import Array, Mask
-from hpc_sched.core.plan.result import Plan, Refusal, Rejection
+from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.spare_hosts import with_spares
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide import checks
@@ -40,7 +40,11 @@ def passing(claims: RequestClaims, answer: Plan | Rejection) -> Array:
         return group.event.candidates
     refusal = request.refusal(answer)
     for operator, tenant in () if answer.conflict else group.inputs.rooms.lacking():
-        refusal = Refusal(f"{refusal.operator}; {operator}", f"{refusal.tenant}; {tenant}")
+        refusal = replace(
+            refusal,
+            operator=f"{refusal.operator}; {operator}",
+            tenant=f"{refusal.tenant}; {tenant}",
+        )
     if is_move:
         lifted = "; [hpc_sched] relax_moves can lift the guarantees of moves"
         refusal = replace(refusal, operator=refusal.operator + lifted)

@@ -33,7 +33,6 @@ class RequestedGroup:
     # By the RequestSpec, and what was read of the group since.
     member_uuids: frozenset[str]
     count: int  # VMs of the request when it was made
-    demand: dict[str, int]  # resource class to the amount of one VM
     query: NovaQuery  # what Nova has requested of Placement for one VM
     hpc_specs: HPCSpecs
     request_id: str | None = None  # of the API request, req-...
@@ -44,6 +43,11 @@ class RequestedGroup:
     # Uuids of its VMs if they are proven to be all members of the server group, as
     # whole_group.vms says; else empty.
     whole: tuple[str, ...] = ()
+
+    @property
+    def demand(self) -> dict[str, int]:
+        """Resource class to the amount of one VM."""
+        return self.query.demand
 
     @property
     def is_whole(self) -> bool:
@@ -101,7 +105,6 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGrou
         return None
     group, policy, is_moved = _server_group(spec), policy_of(spec), is_move(spec)
     members, count = _value_of(group, "members") or (), count_of(spec)
-    query = NovaQuery.of(spec)
     return RequestedGroup(
         instance_uuid=spec.instance_uuid,
         group_uuid=server_group_of(spec),
@@ -111,8 +114,7 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGrou
         else None,
         member_uuids=frozenset(members),
         count=count,
-        demand=query.demand,
-        query=query,
+        query=NovaQuery.of(spec),
         hpc_specs=hpc_specs,
         request_id=request_id_of(spec),
         project_id=project_of(spec),
