@@ -34,7 +34,8 @@ def call_text(call: Call) -> str:
     if path[0] == "allocations":
         return f"{call.method} {name_of(path[1])}"
     if len(path) == 1:
-        return f"{call.method} {'candidates' if path[0] != 'resource_providers' else 'the tree'}"
+        providers = "hosts with room" if "resources=" in call.path else "the tree"
+        return f"{call.method} {providers if path[0] == 'resource_providers' else 'candidates'}"
     return f"{call.method} {path[2]} of {name_of(path[1])}"
 
 
@@ -46,6 +47,9 @@ def answer_text(call: Call, answer: Any) -> str:
     if what[0] == "allocation_candidates":
         found = [next(iter(one["allocations"])) for one in body["allocation_requests"]]
         return f"200 {' '.join(map(name_of, found)) or 'none'}"
+    if what == ["resource_providers"] and "resources=" in call.path:
+        found = [one["uuid"] for one in body["resource_providers"]]
+        return f"200 {' '.join(sorted(map(name_of, found))) or 'none'}"
     if call.method == "GET" and what[0] == "allocations":
         held = hosts_text(body["allocations"])
         return f"200 {held} ({body['consumer_generation']})" if held else "200 nothing"

@@ -57,6 +57,8 @@ class PlacementAmounts:
         self.trees = HostTrees(query.requests, self.free)
         self._is_beyond_hosts = False  # whether devices or shared disks are demanded
         self._sought: set[int] = set()  # hosts that were read alone, with devices
+        # Whether hosts were read after a claim: Nova's list may lack hosts that are free now.
+        self._is_refreshed = False
         # Hosts in an answer of Placement about all of them; None: none was read.
         self._listed: int | None = None
         self._is_all_read = False  # whether all hosts were read, or could not be
@@ -215,7 +217,7 @@ class PlacementAmounts:
             if they have none to remove
         """
         first = next((one for one in self._states if one.allocation_candidates), None)
-        if self._has_failed or first is None or self._query.has_host:
+        if self._has_failed or self._is_refreshed or first is None or self._query.has_host:
             return None
         own = {
             name: amount
@@ -263,6 +265,7 @@ class PlacementAmounts:
         :param positions: of the hosts; None for all
         """
         few = [] if positions is None else self._providers(positions)
+        self._is_refreshed = True
         if self._has_failed:
             return False
         if few and len(few) <= MANY:
