@@ -30,6 +30,7 @@ class Row:
     side: str
     seconds: list[float] = field(default_factory=list)  # CPU time of each run
     ratios: list[float] = field(default_factory=list)  # to stock Nova in the same turn
+    in_caps: list[float] = field(default_factory=list)  # of them in the caps of filters
     queries: int = 0
     megabytes: float | None = None
 
@@ -80,8 +81,9 @@ class Row:
 
 def table(rows: Sequence[Row]) -> str:
     """Return the rows as text: sides of one request beneath each other, then memory."""
-    form = "{:>7} {:>5} {:<9} {:<8} {:>10} {:>8} {:>11} {:>7} {:>8} {:>6}"
+    form = "{:>7} {:>5} {:<9} {:<8} {:>10} {:>8} {:>11} {:>7} {:>8} {:>6} {:>8}"
     head = ("hosts", "VMs", "kind", "side", "CPU s", "ratio", "95 %", "target", "queries", "turns")
+    head += ("caps s",)
     lines = [form.format(*head)]
     for row in rows:
         if row.megabytes is not None:
@@ -98,7 +100,8 @@ def table(rows: Sequence[Row]) -> str:
                 "" if row.target is None else f"{row.target:.2f}",
                 row.queries,
                 len(row.seconds),
-            )
+                f"{statistics.median(row.in_caps):.3f}" if any(row.in_caps) else "",
+            ).rstrip()
         )
     lines += ["", "peak memory of a process, MB (more than stock Nova)"]
     for hosts, side, peak, more in _memory(rows):

@@ -8,10 +8,11 @@ import random
 import resource
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from choice_cloud import (
@@ -34,6 +35,7 @@ from choice_cloud import (
 from choice_report import GROUP, OTHER, Row
 from sqlalchemy.engine import Engine
 
+from hpc_sched.core.room.host_caps import RequestCaps
 from hpc_sched.nova_glue.exporter import worker
 
 SIDES = {
@@ -122,9 +124,10 @@ def _measure(
             # Until the metrics are there, and may be written at any time of the request. A pause
             # costs what comes after it: all sides have one.
             pause = worker.PERIOD * random.uniform(1, 2) if METRICS in sides else 0.0
-            seconds, queries = _once(cloud, side, count, kind, pause)
+            seconds, queries, in_caps = _once(cloud, side, count, kind, pause)
             if turn:
                 rows[side.name].seconds.append(seconds)
+                rows[side.name].in_caps.append(in_caps)
                 rows[side.name].queries = queries
     if with_stock:
         for side in others:
@@ -137,13 +140,18 @@ def _measure(
     return list(rows.values())
 
 
-def _once(cloud: Cloud, side: Side, count: int, kind: str, pause: float = 0.0) -> tuple[float, int]:
-    """Return CPU seconds and queries of one request, after a pause in seconds."""
+def _once(
+    cloud: Cloud, side: Side, count: int, kind: str, pause: float = 0.0
+) -> tuple[float, int, float]:
+    """Return CPU seconds and queries of one request, after a pause in seconds.
+
+    And the seconds of them in which filters that count VMs were asked.
+    """
     choose = cloud.prepare(side, count, kind)
     gc.collect()
     gc.freeze()  # what stands in memory anyway is no part of the request
     time.sleep(pause)
-    with _queries() as asked:
+    with _queries() as asked, _in_caps() as in_caps:
         began = time.process_time()
         chosen = choose()
         seconds = time.process_time() - began
@@ -151,7 +159,32 @@ def _once(cloud: Cloud, side: Side, count: int, kind: str, pause: float = 0.0) -
     if len(chosen) != count:
         raise RuntimeError(f"{side.name}: {len(chosen)} of {count} VMs have been placed")
     cloud.forget()
-    return seconds, len(asked)
+    return seconds, len(asked), sum(in_caps)
+
+
+@contextmanager
+def _in_caps() -> Iterator[list[float]]:
+    """Collect the CPU seconds of each question about the caps of filters."""
+    taken: list[float] = []
+    methods = {name: getattr(RequestCaps, name) for name in ("verify", "ask_all")}
+
+    def timed(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **named: Any) -> Any:
+            began = time.process_time()
+            try:
+                return method(*args, **named)
+            finally:
+                taken.append(time.process_time() - began)
+
+        return call
+
+    for name, method in methods.items():
+        setattr(RequestCaps, name, timed(method))
+    try:
+        yield taken
+    finally:
+        for name, method in methods.items():
+            setattr(RequestCaps, name, method)
 
 
 @contextmanager
