@@ -105,7 +105,7 @@ class PlacementAmounts:
         self._is_beyond_hosts = bool(offered)
         if not offered:
             return False
-        self.trees.units.note_singles(set().union(*offered.values()))
+        self._note_units(offered)
         self._read_list(self._device_of(offered))
         hosts_of: Counter[str] = Counter()
         for root, providers in sorted(offered.items()):
@@ -120,6 +120,13 @@ class PlacementAmounts:
             unread = sorted(set(few) - self.free.providers)[:FEW]
             self._keep(placement.read_providers(unread))
         return True
+
+    def _note_units(self, offered: Mapping[str, set[str]]) -> None:
+        """Note what devices give by the candidates of Placement, before any others are added."""
+        self.trees.units.note_singles(set().union(*offered.values()))
+        for state in self._states:
+            for candidate in state.allocation_candidates[:SOME]:
+                self.trees.units.note_offered(amounts_of(candidate))
 
     def _device_of(self, offered: Mapping[str, set[str]]) -> dict[str, int]:
         """Return the device that all hosts of the request have, {} if these are too many.
@@ -140,9 +147,6 @@ class PlacementAmounts:
         found = placement.read_trees(queries)
         if self._is_beyond_hosts:
             self.trees.add(found, _cells(self._states))
-            for state in self._states:
-                for candidate in state.allocation_candidates[:SOME]:
-                    self.trees.units.note_offered(amounts_of(candidate))
         self._keep(found)
         roots = {state.uuid for state in self._states}
         unread = [] if self._has_failed else self.trees.units.unread(found, roots)
