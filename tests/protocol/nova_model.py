@@ -48,6 +48,7 @@ from tests.protocol.actors import Call, Stage, StageClock
 from tests.protocol.network import Network
 from tests.protocol.nova_rows import CELL, CELL0, NovaRows
 from tests.protocol.placement_model import PlacementModel, Provider
+from tests.turned_clock import own_moments
 
 CONF = nova.conf.CONF
 
@@ -377,6 +378,7 @@ def installed(folder: Path) -> Iterator[Callable[[], NovaModel]]:
         loaded_topology.load()
         with ExitStack() as patches:
             patches.enter_context(nova_rows.installed(rows))
+            patches.enter_context(own_moments())
             for module, name in (
                 (claim_followup._thread, "start"),
                 (claim_followup._thread, "wake"),

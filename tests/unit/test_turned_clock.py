@@ -1,12 +1,17 @@
 """The clock that tests turn: its time passes only while all threads wait by it."""
 
 import math
+import re
+import sys
 import threading
 import time
+import types
 from concurrent import futures
+from pathlib import Path
 
 import pytest
 
+import hpc_sched
 from hpc_sched import clock
 from tests import turned_clock as module
 from tests.turned_clock import HangingTestError, SteppedClock, TurnedClock, installed, turned
@@ -193,3 +198,22 @@ def test_a_stepped_clock_is_later_at_each_reading():
         assert [clock.current.monotonic() for _ in range(3)] == [2.5, 5.0, 7.5]
     assert clock.current is before
     assert math.isfinite(clock.current.monotonic())
+
+
+def test_what_was_done_last_by_another_clock_is_not_the_last_once_that_clock_is_gone(monkeypatch):
+    name, variable = module.MOMENTS[0]
+    monkeypatch.setitem(sys.modules, name, types.SimpleNamespace(**{variable: 1.0}))
+    with turned():
+        assert getattr(sys.modules[name], variable) == -math.inf
+        setattr(sys.modules[name], variable, clock.current.monotonic())
+    assert getattr(sys.modules[name], variable) == 1.0
+
+
+def test_all_moments_that_modules_hold_are_known():
+    package = Path(hpc_sched.__file__).parent
+    found = {
+        (".".join(("hpc_sched", *path.relative_to(package).with_suffix("").parts)), name)
+        for path in package.rglob("*.py")
+        for name in re.findall(r"^(_?\w+_at)\b.* = ", path.read_text(), re.MULTILINE)
+    }
+    assert found == set(module.MOMENTS)
