@@ -119,7 +119,10 @@ def _reads(counting: filters.BaseHostFilter, spec: objects.RequestSpec) -> Seque
 
 
 def _read_by_query(spec: objects.RequestSpec) -> Sequence[str] | None:
-    """Return the attributes that the query of JsonFilter names; empty without a query."""
+    """Return the attributes that the query of JsonFilter names; empty without a query.
+
+    None if it cannot be read: then the filter itself answers for each host, or fails.
+    """
     query = spec.get_scheduler_hint("query") if "scheduler_hints" in spec else None
     if not query:
         return ()

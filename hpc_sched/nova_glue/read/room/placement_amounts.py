@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
 
 from nova.scheduler import host_manager
 from oslo_log import log as logging
@@ -31,10 +30,6 @@ MANY = 32
 SOME = 8
 # Hosts that are read one by one for one plan.
 MOST_AT_ONCE = 64
-# Candidates that are looked at to see whether a list was cut; of those that Nova's code fits, which
-# takes some 0.5 ms each.
-MOST_TRIES = 10_000
-MOST_FITS = 512
 # Devices beyond which the trees of all hosts are read: that is one candidate a host, and no more
 # than one a device where hosts with a device are read.
 MANY_DEVICES = 4096
@@ -228,7 +223,7 @@ class PlacementAmounts:
             for (uuid, name), amount in amounts_of(first.allocation_candidates[0]).items()
             if uuid == first.uuid and name in HOST_CLASSES
         }
-        has_more = self._has_more(fits)
+        hosts = range(len(self._states)) if self._is_beyond_hosts else ()
         # A host whose disk is elsewhere has no room where that is full.
         is_own = own.keys() == self._demand.keys() & HOST_CLASSES
         listed = self._listed if is_own else None
@@ -241,25 +236,10 @@ class PlacementAmounts:
             listed=listed,
             full=rooms.keys() - with_room,
             elsewhere=len(with_room - {state.uuid for state in self._states}),
-            has_more=has_more,
+            has_more=lambda: hosts_not_offered.has_more(
+                self._states, filter(self.has_tree, hosts), self._candidates, self.trees, fits
+            ),
         )
-
-    def _has_more(self, fits: Callable[[int, AllocationCandidate], bool] | None) -> bool:
-        """True if a host's tree has more candidates than Placement has offered; bounded work."""
-        hosts = range(len(self._states)) if self._is_beyond_hosts else ()
-        different: dict[object, int] = {}  # hosts that are alike, and one of them
-        for i in filter(self.has_tree, hosts):
-            kind = i if fits is not None else self.trees.kind(self._states[i].uuid)
-            different.setdefault((kind, self._candidates.number(i)), i)
-        left = MOST_FITS if fits is not None else MOST_TRIES
-        for i in different.values():
-            offered = self._candidates.number(i)
-            for one in islice(self.trees.with_repeats(self._states[i].uuid), left):
-                left -= 1
-                offered -= fits is None or fits(i, one)
-                if offered < 0:
-                    return True
-        return False
 
     def refresh(self, positions: Iterable[int] | None) -> bool:
         """Read hosts again; False without an answer.

@@ -41,10 +41,7 @@ class OfferedCandidates:
         return sum(id(one) not in self._added for one in found)
 
     def different(self, i: int) -> list[Candidate]:
-        """Return the candidates of a host of different amounts: the first one of equal ones.
-
-        Request groups that are alike may take of the same providers in any order.
-        """
+        """Return the candidates of a host of different amounts: the first one of equal ones."""
         return [one for found in self._by_providers(i).values() for one in found]
 
     def matching(self, i: int, found: Iterable[AllocationCandidate]) -> list[Candidate]:
