@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hpc_sched.core.plan.exact.group_tree import GroupTree
 from hpc_sched.core.plan.exact.leaves.convex_leaves import ConvexLeaves, Leaf
 from hpc_sched.core.plan.exact.leaves.equal_leaves import EqualLeaves
+from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
 from hpc_sched.core.plan.exact.near_scores import Wanted
 from hpc_sched.core.plan.exact.nodes import Node, joined
 from hpc_sched.core.plan.exact.order import Greatest, ScoreWeights, Way
@@ -83,7 +84,7 @@ def classes(draw: st.DrawFn) -> tuple[Class, int, ScoreWeights]:
     """Draw leaves that the planner has put together, VMs, and the weights of a score."""
     kind = draw(st.sampled_from(KINDS))
     problem, count = draw(groups(kind))
-    tree = GroupTree.of(problem, count, Effort())
+    tree = GroupTree.of(OpenLeaves.of(problem, count), Effort())
     found = [part for parts in tree.leaves.values() for part in parts]
     wanted = EqualLeaves if kind == "alike" else ConvexLeaves
     together = [part for part in found if isinstance(part, wanted)]

@@ -19,8 +19,10 @@ import pytest
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.plan.exact import near_scores
-from hpc_sched.core.plan.exact.group_tree import GroupTree, with_shares
+from hpc_sched.core.plan.exact.group_tree import GroupTree
+from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
 from hpc_sched.core.plan.exact.order import Greatest
+from hpc_sched.core.plan.exact.pruning.branches import used_branches
 from hpc_sched.core.plan.exact.search import Search, tops_of
 from hpc_sched.core.plan.planner import plan
 from hpc_sched.core.plan.problem import Problem
@@ -98,14 +100,14 @@ def least_costs(pods: Pods, count: int) -> dict[int, int]:
     }
 
 
-def searched(pods: Pods, count: int, shares: bool = False) -> Search:
-    """Return the search without a price."""
+def searched(pods: Pods, count: int, is_trimmed: bool = False) -> Search:
+    """Return the search without a price, with all leaves or without those of no good plan."""
     topology, room = fabric_of(pods)
     problem = Problem.from_counts(topology=topology, capacity=room, members={}, awaiting=count)
-    tree = GroupTree.of(problem, count, Effort())
+    leaves = OpenLeaves.of(problem, count)
     tops = switches_with_room(problem, count, topology.depth, Bounds())
-    if shares:
-        tree = with_shares(tree, tops)
+    branches = used_branches(leaves, topology.depth, tops) if is_trimmed else None
+    tree = GroupTree.of(leaves, Effort(), branches)
     bounds = Greatest(5 * math.comb(count, 2), count, int(problem.capacity.sum()))
     return Search(tree, tops_of(tree, tops), bounds.weights())
 
@@ -152,15 +154,15 @@ def test_plans_near_the_best_are_the_same_without_what_they_do_not_use():
     assert left_out > 30
 
 
-def test_leaves_without_a_share_are_in_no_best_plan_where_one_leaf_has_room_for_all():
+def test_no_best_plan_uses_what_is_left_out_before_tables_are_joined():
     left_out = 0
     for seed in range(60):
-        pods, _ = pods_of(seed)
+        pods, most = pods_of(seed)
         largest = max(sum(hosts) for leaves in pods for hosts in leaves)
-        for count in {1, largest // 2, largest} - {0}:
-            whole, shares = searched(pods, count), searched(pods, count, shares=True)
-            assert shares.plan(shares.best) == whole.plan(whole.best)
-            left_out += sum(map(len, shares.tree.leaves.values())) < sum(
+        for count in {1, largest // 2, largest, most} - {0}:
+            whole, trimmed = searched(pods, count), searched(pods, count, is_trimmed=True)
+            assert trimmed.plan(trimmed.best) == whole.plan(whole.best)
+            left_out += sum(map(len, trimmed.tree.leaves.values())) < sum(
                 map(len, whole.tree.leaves.values())
             )
     assert left_out > 30

@@ -14,14 +14,30 @@ def leaf_sums(problem: Problem, per_host: Array | Mask) -> Array:
     return sums.astype(np.int64)
 
 
+def leaves_with_hosts(problem: Problem) -> tuple[Array, Array]:
+    """Return the leaves, sorted, and one host of each. O(hosts)."""
+    leaf = problem.topology.leaf_index
+    host = np.full(len(problem.topology.switches), -1)
+    host[leaf] = np.arange(len(leaf))
+    leaves = np.flatnonzero(host >= 0)
+    return leaves, host[leaves]
+
+
+def sums_by_switch(path: Array, numbers: Array, switches: int) -> Array:
+    """Return the sums of numbers below each switch. Shape (switches,).
+
+    :param path: the switches above what each number is of, by level; shape (levels, numbers)
+    """
+    total = np.zeros(switches, dtype=np.int64)
+    for row in path:
+        # A leaf in place of missing switches has the same sum on each level.
+        np.maximum(total, np.bincount(row, numbers, switches).astype(np.int64), out=total)
+    return total
+
+
 def sums_below(problem: Problem, per_host: Array) -> Array:
     """Return the sums of numbers per host, by switch. Shape (switches,). O(hosts * depth)."""
-    topology = problem.topology
-    total = np.zeros(len(topology.switches), dtype=np.int64)
-    for row in topology.groups:
-        sums = np.bincount(row, weights=per_host, minlength=len(total)).astype(np.int64)
-        np.maximum(total, sums, out=total)
-    return total
+    return sums_by_switch(problem.topology.groups, per_host, len(problem.topology.switches))
 
 
 def largest_branch_first(
@@ -64,8 +80,8 @@ def rooms_below(problem: Problem, level: int, bounds: Bounds = UNBOUND) -> Array
     topology = problem.topology
     room = leaf_sums(problem, problem.capacity)
     here = leaf_sums(problem, problem.members) > 0
-    leaf, first = np.unique(topology.leaf_index, return_index=True)
-    domain = topology.groups[level - 1][first]
+    leaf, host = leaves_with_hosts(problem)
+    domain = topology.groups[level - 1][host]
     if bounds.most_leaves is not None:
         order = np.lexsort((-room[leaf], ~here[leaf], domain))
         leaf, domain = leaf[order], domain[order]
@@ -92,7 +108,9 @@ def switches_with_room(problem: Problem, count: int, level: int, bounds: Bounds)
     is_over = bounds.most_leaves is not None and leaves > bounds.most_leaves
     if len(with_members) > 1 or is_over:
         return with_members[:0]
-    candidates = with_members if len(with_members) else np.unique(domain)
     rooms = rooms_below(problem, level, bounds)
-    with_room: Array = candidates[rooms[candidates] >= count]
-    return with_room
+    if len(with_members):
+        with_room: Array = with_members[rooms[with_members] >= count]
+        return with_room
+    is_top = np.bincount(domain, minlength=len(rooms)) > 0
+    return np.flatnonzero(is_top & (rooms >= count))

@@ -10,8 +10,12 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import UNBOUND, Bounds
 from hpc_sched.core.plan.best_fit import best_fit
 from hpc_sched.core.plan.exact.bound.leaf_bound import LeafBound
-from hpc_sched.core.plan.exact.group_tree import GroupTree, with_shares
+from hpc_sched.core.plan.exact.group_tree import GroupTree
+from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
+from hpc_sched.core.plan.exact.one_leaf import best_leaf
 from hpc_sched.core.plan.exact.order import Greatest, ScoreWeights
+from hpc_sched.core.plan.exact.pruning.branches import used_branches
+from hpc_sched.core.plan.exact.pruning.filled_domains import saved_by_plan
 from hpc_sched.core.plan.exact.search import Point, Search, tops_of
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.switch_rooms import switches_with_room
@@ -37,39 +41,49 @@ def exact_leaf_counts(
     topology = problem.topology
     if not count:
         return LeafCounts(int(switches[np.argmin(problem.tie[switches])]), {})
+    leaves = OpenLeaves.of(problem, count)
     everyone = int(problem.members.sum()) + count
     greatest = Greatest(
         saved=(2 * topology.depth - 1) * math.comb(everyone, 2),
-        leaves=min(count, len(np.unique(topology.leaf_index[problem.capacity > 0]))),
+        leaves=min(count, len(leaves.index)),
         excess=int(problem.capacity.sum()),
     )
+    greatest.weights()
     effort = Effort(limit)
     with_members = np.unique(topology.leaf_index[problem.members > 0])
     # Of leaves without members.
     most = None if bounds.most_leaves is None else bounds.most_leaves - len(with_members)
     least = bounds.missing_leaves(len(with_members), count)
+    one = best_leaf(leaves, level, switches)
+    if one is not None and one.is_best and least <= one.is_new <= (1 if most is None else most):
+        return LeafCounts(one.top, {one.leaf: count})
 
-    def searched(room: Problem, below: Array, weights: ScoreWeights) -> Search:
-        is_spread = weights.keeps_all or weights.sign < 0
-        tree = GroupTree.of(room, count, effort, is_spread=is_spread)
-        if not is_spread and (most is None or most > 0):
-            tree = with_shares(tree, below)
-        return Search(tree, tops_of(tree, below), weights)
+    def searched(
+        leaves: OpenLeaves, tops: Array, weights: ScoreWeights, known: int | None = None
+    ) -> Search:
+        """Return the search for plans, those left out that save less than a known one."""
+        if weights.keeps_all or weights.sign < 0:
+            tree = GroupTree.of(leaves, effort, is_spread=True)
+        else:
+            tree = GroupTree.of(leaves, effort, used_branches(leaves, level, tops, known))
+        return Search(tree, tops_of(tree, tops), weights)
 
-    def among(leaves: Iterable[int], weights: ScoreWeights) -> Search | None:
-        is_allowed = np.isin(topology.leaf_index, [*leaves, *with_members])
+    def among(indices: Iterable[int], weights: ScoreWeights) -> Search | None:
+        is_allowed = np.isin(topology.leaf_index, [*indices, *with_members])
         room = replace(problem, capacity=np.where(is_allowed, problem.capacity, 0))
-        below = switches_with_room(room, count, level, bounds)
-        return searched(room, below, weights) if len(below) else None
+        tops = switches_with_room(room, count, level, bounds)
+        return searched(OpenLeaves.of(room, count), tops, weights) if len(tops) else None
 
     has_both = most is not None and least > 0
-    free = searched(problem, switches, greatest.weights(keeps_all=has_both))
+    free = searched(leaves, switches, greatest.weights(keeps_all=has_both))
     used = Point.best_of(free).leaves
     if least <= used and (most is None or used <= most):
         return free.plan(free.best)
     start = best_fit(problem, count, level, bounds)
     new = [leaf for leaf in start.counts if leaf not in with_members]
-    bound = LeafBound(most, least, -1 if used < least else 1, greatest, among, effort)
-    if used < least:
-        free = searched(problem, switches, greatest.weights(sign=-1, keeps_all=has_both))
-    return bound.best(free, new)
+    sign = -1 if used < least else 1
+    if sign < 0 or not has_both:
+        # Again with all plans that save as much as one within the bounds.
+        known = saved_by_plan(leaves, level, start.counts)
+        free = searched(leaves, switches, greatest.weights(sign=sign, keeps_all=has_both), known)
+    return LeafBound(most, least, sign, greatest, among, effort).best(free, new)

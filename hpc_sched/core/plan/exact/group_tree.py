@@ -12,21 +12,15 @@ import numpy as np
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.exact.leaves.convex_leaves import ConvexLeaves
 from hpc_sched.core.plan.exact.leaves.equal_leaves import EqualLeaves
-from hpc_sched.core.plan.exact.leaves.leaf_kinds import (
-    Leaves,
-    leaves_by_switch,
-    saved_by,
-    saving,
-)
+from hpc_sched.core.plan.exact.leaves.leaf_kinds import Leaves, leaves_by_switch, saving
+from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
 from hpc_sched.core.plan.exact.nodes import Above, Node, Siblings, joined
 from hpc_sched.core.plan.exact.order import LeafOrder, ScoreWeights
-from hpc_sched.core.plan.maxplus import LOWEST, sums
+from hpc_sched.core.plan.exact.pruning.branches import Branches, outside_one
+from hpc_sched.core.plan.maxplus import LOWEST
 from hpc_sched.core.plan.problem import Problem
-from hpc_sched.core.plan.switch_rooms import sums_below
 from hpc_sched.core.plan.time_limit import Effort
 
-# Sums of the other nodes of one switch: where more are needed nothing is left out.
-_MOST = 1 << 20
 _FEWEST = 4  # nodes below a switch: with fewer, to join them takes as long
 
 
@@ -51,36 +45,33 @@ class GroupTree:
 
     @classmethod
     def of(
-        cls, problem: Problem, count: int, effort: Effort, *, is_spread: bool = False
+        cls,
+        leaves: OpenLeaves,
+        effort: Effort,
+        branches: Branches | None = None,
+        *,
+        is_spread: bool = False,
     ) -> "GroupTree":
-        """Return the tree for up to ``count`` VMs. O(hosts log hosts + leaves * VMs in a leaf).
+        """Return the tree for up to the VMs of ``leaves``. O(hosts + leaves * VMs in a leaf).
 
+        :param branches: those that are used; None: all
         :param is_spread: whether plans may use more leaves than is best, O(VMs) times as long
         """
-        topology = problem.topology
-        room, members = (
-            sums_below(problem, numbers) for numbers in (problem.capacity, problem.members)
+        above = leaves.above
+        used = np.arange(len(above))
+        if branches is not None:
+            used = np.flatnonzero(np.isin(above, list(branches.parents)))
+        order = LeafOrder.of(leaves.problem, leaves.room, leaves.members > 0, leaves.index[used])
+        found = leaves_by_switch(leaves, used, order, is_spread=is_spread)
+        if branches is None:
+            switches, most = _switches_above(leaves.path), {}
+        else:
+            found, most = _with_share(found, branches), branches.most
+            switches = _used_switches(branches.children, found)
+        return cls(
+            *(leaves.problem, leaves.count, effort, leaves.members, order),
+            *(leaves.index, leaves.path, found, switches, most),
         )
-        # One host stands for each leaf with room.
-        first = np.unique(
-            np.where(problem.capacity > 0, topology.leaf_index, -1), return_index=True
-        )
-        path = topology.groups[:, first[1][first[0] >= 0]]
-        above = np.full(path.shape[1], -1)
-        switches: dict[int, list[int]] = {}
-        for row in path[::-1]:
-            above = np.where(row == path[0], above, row)
-        for below, upper in itertools.pairwise(path):
-            is_edge = (below != upper) & (below != path[0])
-            children, of_child = np.unique(below[is_edge], return_index=True)
-            parents = upper[is_edge][of_child]
-            for child, parent in zip(children.tolist(), parents.tolist(), strict=True):
-                switches.setdefault(parent, []).append(child)
-        order = LeafOrder.of(problem, room, members > 0, path[0])
-        leaves = leaves_by_switch(
-            problem, count, order, members, path[0], above, is_spread=is_spread
-        )
-        return cls(problem, count, effort, members, order, path[0], path, leaves, switches)
 
     def node(self, switch: int, weights: ScoreWeights) -> Siblings:
         """Return what is below a switch."""
@@ -94,85 +85,60 @@ class GroupTree:
         most = self.most.get(switch, self.count)
         return Siblings(nodes, joined(nodes, most, weights, self.effort))
 
-    def above_leaves(self) -> tuple[Array, int]:
-        """Return the hops that all VMs save above each open leaf's switch, and at most anywhere.
 
-        Shape (leaves,).
-        """
-        levels = np.array([switch.level for switch in self.problem.topology.switches])
-        total, most = np.zeros(self.path.shape[1], dtype=np.int64), 0
-        for below, upper in itertools.pairwise(self.path):
-            rise = np.where(below == self.path[0], 0, levels[upper] - levels[below])
-            saved = saved_by(self.count, self.members[below], rise)
-            total += saved
-            most += int(saved.max())
-        return total, most
+def _switches_above(path: Array) -> dict[int, list[int]]:
+    """Return the switches above some leaves, by the switch above each."""
+    switches: dict[int, list[int]] = {}
+    for below, upper in itertools.pairwise(path):
+        is_edge = (below != upper) & (below != path[0])
+        children, of_child = np.unique(below[is_edge], return_index=True)
+        parents = upper[is_edge][of_child]
+        for child, parent in zip(children.tolist(), parents.tolist(), strict=True):
+            switches.setdefault(parent, []).append(child)
+    return switches
 
 
-def with_shares(tree: GroupTree, tops: Array) -> GroupTree:
-    """Return a tree without leaves that take no VMs in any plan as good as the best on one leaf.
-
-    Above the leaves no plan saves more than if all VMs were below the same switches. In a leaf a
-    VM saves at most a mean of ``most`` hops. So a leaf that has some VMs must save nearly as much
-    for each of them, and leaves that save much less for any number of VMs are left out.
-
-    :param tops: the switches that may hold the group
-    """
-    levels = tree.problem.topology.switches
-    [level, *others] = {levels[top].level for top in tops.tolist()}
-    if others or level == 1:
-        return tree
-    is_allowed = np.isin(tree.path[level - 1], tops)
-    above, most_above = tree.above_leaves()
-    in_leaf = dict(
-        zip(tree.open_leaves[is_allowed].tolist(), above[is_allowed].tolist(), strict=True)
-    )
-    saved: int | None = None
-    most = 0.0
-    for part in itertools.chain(*tree.leaves.values()):
-        gains = _gains(part)
-        most = max(most, float((gains[1:] / np.arange(1, len(gains))).max()))
-        leaf = part.with_room(tree.count)
-        if leaf is not None and leaf.index in in_leaf:
-            here = int(leaf.gains[tree.count]) + in_leaf[leaf.index]
-            saved = here if saved is None else max(saved, here)
-    if saved is None:
-        return tree
-    # What all VMs together may save less than at most, and a little for rounding.
-    spare = most * tree.count - (saved - most_above) + 1
-    leaves = {
-        switch: kept
-        for switch, parts in tree.leaves.items()
-        if (kept := [one for part in parts if (one := _with_share(part, most, spare)) is not None])
-    }
-    return replace(tree, leaves=leaves, switches=_above(tree, leaves))
+def _with_share(
+    found: Mapping[int, Sequence[Leaves]], branches: Branches
+) -> dict[int, list[Leaves]]:
+    """Return the leaves that may take VMs in a plan of :class:`Branches`, up to as many as that."""
+    leaves = {}
+    for switch, parts in found.items():
+        others = branches.others.get(switch)
+        kept = [_up_to_share(part, others, branches.least) for part in parts]
+        if left := [part for part in kept if part is not None]:
+            leaves[switch] = left
+    return leaves
 
 
-def _gains(part: Leaves) -> Array:
-    return part.first.gains if isinstance(part, EqualLeaves) else part.gains
-
-
-def _with_share(part: Leaves, most: float, spare: float) -> Leaves | None:
-    """Return the leaves that may take a number of VMs, or None."""
-    gains = _gains(part)
-    vms = np.arange(len(gains))
-    shares = np.flatnonzero((most * vms - gains <= spare) & (vms > 0))
-    if not len(shares):
+def _up_to_share(part: Leaves, others: Array | None, least: int) -> Leaves | None:
+    """Return leaves for the VMs that one of them may take, or None."""
+    if others is None:
+        return part
+    gains = part.first.gains if isinstance(part, EqualLeaves) else part.gains
+    vms = np.flatnonzero(gains + others[: len(gains)] >= least)
+    vms = vms[vms > 0]
+    if not len(vms):
         return None
     if isinstance(part, ConvexLeaves):
-        is_large = part.rooms >= shares[0]
+        is_large = part.rooms >= vms[0]
         return replace(part, leaves=part.leaves[is_large], rooms=part.rooms[is_large])
-    return part if isinstance(part, EqualLeaves) else part.up_to(int(shares[-1]))
+    return part if isinstance(part, EqualLeaves) else part.up_to(int(vms[-1]))
 
 
-def _above(tree: GroupTree, leaves: Mapping[int, Sequence[Leaves]]) -> dict[int, list[int]]:
-    """Return the switches above some leaves, by the switch above each."""
-    upwards = tree.problem.topology.upwards
-    used = set(itertools.chain.from_iterable(upwards(switch) for switch in leaves))
+def _used_switches(
+    children: Mapping[int, Sequence[int]], leaves: Mapping[int, object]
+) -> dict[int, list[int]]:
+    """Return the switches that are above some leaves, by the switch above each."""
+    used = set(leaves)
+    # Lowest first: a child is in the mapping before the switch above it.
+    for switch, below in children.items():
+        if used & set(below):
+            used.add(switch)
     return {
         switch: kept
-        for switch, children in tree.switches.items()
-        if (kept := [child for child in children if child in used])
+        for switch, below in children.items()
+        if (kept := [child for child in below if child in used])
     }
 
 
@@ -191,14 +157,10 @@ def trimmed(tree: GroupTree, switch: int, below: Siblings, least: int) -> GroupT
         """Leave out nodes; ``outside``: the most that all else scores, by VMs below the switch."""
         if len(siblings.nodes) < _FEWEST and above != switch:
             return
-        table = siblings.together.scores[: len(outside)]
-        vms = np.flatnonzero(table + outside[: len(table)] >= least)
         longest = max(len(node.scores) for node in siblings.nodes)
-        if longest * len(vms) > _MOST:
+        others = outside_one(siblings.together.scores, outside, least, longest)
+        if others is None:
             return
-        # For 0, 1, 2 .. VMs in one node: what the others have, and what is outside.
-        rest, _ = sums(table, np.zeros(longest, dtype=np.int64))
-        others = (rest[:, vms] + outside[vms]).max(axis=1)
         caps = []
         for node in siblings.nodes:
             used = np.flatnonzero(node.scores + others[: len(node.scores)] >= least)

@@ -12,7 +12,7 @@ import numpy as np
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.exact.group_tree import GroupTree, trimmed
 from hpc_sched.core.plan.exact.leaves.convex_leaves import Leaf
-from hpc_sched.core.plan.exact.leaves.leaf_kinds import saved_by
+from hpc_sched.core.plan.exact.leaves.open_leaves import saved_by
 from hpc_sched.core.plan.exact.near_scores import Wanted
 from hpc_sched.core.plan.exact.nodes import Node, Siblings
 from hpc_sched.core.plan.exact.order import Rank, ScoreWeights, Way

@@ -9,17 +9,11 @@ import numpy as np
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.plan.exact.leaves.convex_leaves import ConvexLeaves, Leaf
 from hpc_sched.core.plan.exact.leaves.equal_leaves import EqualLeaves, saved_by_leaves
+from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves, saved_by
 from hpc_sched.core.plan.exact.order import LeafOrder
 from hpc_sched.core.plan.leaf_hosts import leaf_gains, leaf_hosts
-from hpc_sched.core.plan.problem import Problem
 
 Leaves = Leaf | ConvexLeaves | EqualLeaves
-
-
-def saved_by(vms: Array | int, members: Array | int, rise: Array | int) -> Array:
-    """Return the hops that VMs save below switches with some members; ``rise``: see saving."""
-    saved: Array = np.asarray(rise * vms * (vms + 2 * members - 1))
-    return saved
 
 
 def saving(members: int, rise: int, count: int) -> Array:
@@ -31,97 +25,74 @@ def saving(members: int, rise: int, count: int) -> Array:
 
 
 def leaves_by_switch(
-    problem: Problem,
-    count: int,
-    order: LeafOrder,
-    members: Array,
-    leaves: Array,
-    above: Array,
-    *,
-    is_spread: bool = False,
+    open_: OpenLeaves, among: Array, order: LeafOrder, *, is_spread: bool = False
 ) -> dict[int, list[Leaves]]:
-    """Return leaves by the switch above them, -1 above roots. O(hosts log hosts + leaves * VMs).
+    """Return leaves by the switch above them, -1 above roots. O(hosts + leaves * VMs in a leaf).
 
-    :param members: per switch
-    :param leaves: those with room, as indices in ``topology.switches``, sorted
-    :param above: the switch above each of them
+    :param among: those to return, as indices into ``open_``
     :param is_spread: whether plans may use more leaves than is best: full ones are not better then
     """
-    rooms, here = order.room[leaves], members[leaves]
     found = defaultdict[int, list[Leaves]](list)
     rows: dict[tuple[int, bytes], list[Array]] = {}
-    # Read once a class: lists are faster.
-    fields = leaves.tolist(), rooms.tolist(), (here > 0).tolist(), above.tolist()
-    classes = _classes(problem, count, leaves, above, rooms, here, is_spread=is_spread)
-    for part, gains, is_convex in classes:
-        leaf, room, has_members, parent = (field[part[0]] for field in fields)
-        first = Leaf(leaf, room, has_members, gains, order)
+    count, index, rooms = open_.count, open_.index, open_.rooms
+    for part, gains, is_convex in _classes(open_, among, order, is_spread=is_spread):
+        one = part[0]
+        first = Leaf(int(index[one]), int(rooms[one]), bool(open_.here[one]), gains, order)
         kind: Leaves = first
         if len(part) > 1 and is_convex and not is_spread:
-            kind = ConvexLeaves(leaves[part], rooms[part], has_members, gains, order, count)
+            kind = ConvexLeaves(index[part], rooms[part], first.has_members, gains, order, count)
         elif len(part) > 1:
             copies = len(part), _digest(gains)
             if copies not in rows:
                 rows[copies] = saved_by_leaves(gains, len(part), count, is_spread=is_spread)
-            kind = EqualLeaves(leaves[part], first, rows[copies], count)
-        found[parent].append(kind)
+            kind = EqualLeaves(index[part], first, rows[copies], count)
+        found[int(open_.above[one])].append(kind)
     return found
 
 
 def _classes(
-    problem: Problem,
-    count: int,
-    leaves: Array,
-    above: Array,
-    rooms: Array,
-    here: Array,
-    *,
-    is_spread: bool,
+    open_: OpenLeaves, among: Array, order: LeafOrder, *, is_spread: bool
 ) -> Iterator[tuple[Array | list[int], Array, bool]]:
     """Yield leaves below one switch that save alike, what VMs save there, and if that is convex.
 
-    Leaves are indices into ``leaves``.
-
-    :param rooms: of each leaf
-    :param here: members in each leaf
+    Leaves are indices into ``open_``, in tie order or the largest first.
     """
-    hosts = np.flatnonzero(problem.capacity > 0)
-    hosts = hosts[np.argsort(problem.topology.leaf_index[hosts], kind="stable")]
-    starts = np.flatnonzero(np.diff(problem.topology.leaf_index[hosts], prepend=-1))
-    number = np.diff([*starts.tolist(), len(hosts)])
-    tie, on_host = problem.tie[leaves], np.minimum.reduceat(problem.members[hosts], starts)
-    is_one = number == 1
-    is_convex = is_one | (np.maximum.reduceat(problem.capacity[hosts], starts) == 1)
-    is_convex &= on_host == np.maximum.reduceat(problem.members[hosts], starts)
-    if not problem.pack_hosts:
+    hosts, rooms, here, above = open_.hosts, open_.rooms, open_.here, open_.above
+    packs = open_.problem.pack_hosts
+    is_one, on_host = hosts.number == 1, hosts.members[hosts.starts]
+    is_convex = is_one | (hosts.largest == 1)
+    is_convex &= ~open_.is_mixed
+    if not packs:
         is_convex[:], is_one, on_host = True, np.zeros_like(is_one), np.zeros_like(on_host)
-    levels, sizes = problem.topology.switches, np.minimum(rooms, count).tolist()
-    parents, room_of, there = above.tolist(), rooms.tolist(), here.tolist()
-    rises = [levels[switch].level - 1 if switch >= 0 else 0 for switch in parents]
-
-    def saved(i: int) -> Array:
-        """Return the hops that VMs save above a leaf."""
-        return saving(there[i], rises[i], sizes[i])
-
+    place = order.place[open_.index]
     keys = (above, is_one, on_host, here, *([rooms] if is_spread else []))
-    for part in _alike(np.flatnonzero(is_convex), keys, -rooms, tie):
+    for part in _alike(among[is_convex[among]], keys, -rooms, place):
         one = int(part[0])
-        gains = saved(one)
-        vms = np.arange(len(gains))
-        if problem.pack_hosts:
-            gains += vms * on_host[one]
+        vms = np.arange(min(int(rooms[one]), open_.count) + 1)
+        gains = saved_by(vms, here[one], open_.rise[one]) + vms * on_host[one]
         if is_one[one]:
             gains += vms * (vms - 1) // 2
         yield part, gains, True
-    others = np.flatnonzero(~is_convex)
-    inside = leaf_hosts(problem, count, hosts[np.repeat(~is_convex, number)])
+    others = among[~is_convex[among]]
+    others = others[np.argsort(place[others])]
     equal: dict[tuple[int, int, int, bytes], tuple[list[int], Array]] = {}
-    for i in others[np.argsort(tie[others])].tolist():
-        gains = leaf_gains(inside[int(leaves[i])], sizes[i]) + saved(i)
-        key = parents[i], room_of[i], there[i], _digest(gains)
+    for i, gains in zip(others.tolist(), _tables(open_, others), strict=True):
+        key = int(above[i]), int(rooms[i]), int(here[i]), _digest(gains)
         equal.setdefault(key, ([], gains))[0].append(i)
     for same, gains in equal.values():
         yield same, gains, False
+
+
+def _tables(open_: OpenLeaves, leaves: Array) -> Iterator[Array]:
+    """Yield the hops that 0, 1, 2 .. VMs save in each leaf, of several hosts with pairs on them."""
+    problem, count = open_.problem, open_.count
+    mixed = leaves[open_.is_mixed[leaves]]
+    among = np.flatnonzero(np.isin(problem.topology.leaf_index, open_.index[mixed]))
+    inside = leaf_hosts(problem, count, among) if len(mixed) else {}
+    for i, pairs in zip(leaves.tolist(), open_.pair_tables(leaves), strict=True):
+        if open_.is_mixed[i]:
+            pairs = leaf_gains(inside[int(open_.index[i])], len(pairs) - 1)
+        yield pairs + saving(int(open_.here[i]), int(open_.rise[i]), len(pairs) - 1)
 
 
 def _digest(gains: Array) -> bytes:

@@ -1,0 +1,236 @@
+"""The leaves with room for a group as arrays: their hosts, and what VMs save there at most."""
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array, Mask, Reals
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.switch_rooms import leaf_sums, leaves_with_hosts, sums_by_switch
+
+
+def saved_by(vms: Array | int, members: Array | int, rise: Array | int) -> Array:
+    """Return the hops that VMs save below switches with some members.
+
+    :param rise: levels from a switch to the one above it
+    """
+    saved: Array = np.asarray(rise * vms * (vms + 2 * members - 1))
+    return saved
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenHosts:
+    """The hosts with room by leaf; in a leaf those with most members, then with most room, first.
+
+    Arrays have the shape (hosts,), or (leaves,) in the order of the leaves.
+    """
+
+    capacity: Array  # at most the VMs of the group
+    members: Array
+    starts: Array  # the first host of each leaf
+    number: Array  # hosts of each leaf
+    largest: Array  # capacity of the largest host of each leaf
+
+    @classmethod
+    def of(cls, problem: Problem, most: int) -> "OpenHosts":
+        """Return the hosts with room, for up to ``most`` VMs. O(hosts log hosts).
+
+        :raises OverflowError: for numbers of VMs of which no score fits into 62 bits
+        """
+        is_open = np.flatnonzero(problem.capacity > 0)
+        leaf, capacity = problem.topology.leaf_index[is_open], problem.capacity[is_open]
+        # One integer a host: to sort these takes a tenth of the time of sorting by three keys.
+        capacity = np.minimum(capacity, most)
+        members = problem.members[is_open]
+        largest = int(members.max(initial=0))
+        of_capacity, of_members = most.bit_length(), largest.bit_length()
+        if int(leaf.max(initial=0)).bit_length() + of_capacity + of_members > 62:
+            raise OverflowError("hosts, members and VMs do not fit into 62 bits")
+        keys = ((leaf << of_members) + (largest - members) << of_capacity) + (most - capacity)
+        keys.sort()
+        capacity = most - (keys & ((1 << of_capacity) - 1))
+        keys >>= of_capacity
+        members = largest - (keys & ((1 << of_members) - 1))
+        starts = np.flatnonzero(np.diff(keys >> of_members, prepend=-1))
+        number = np.diff(starts, append=len(keys))
+        largest_of = np.maximum.reduceat(capacity, starts) if len(starts) else starts
+        return cls(capacity, members, starts, number, largest_of)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenLeaves:
+    """The leaves with room for a group. Arrays have the shape (leaves,) if nothing else is said.
+
+    A leaf is filled host by host, in the order of :class:`OpenHosts`. What its VMs save is convex
+    on each host, so the most for one VM in the mean is saved where a host is full.
+    """
+
+    problem: Problem
+    count: int  # most VMs to place
+    index: Array  # in topology.switches, sorted
+    path: Array  # the switches above each leaf by level, shape (levels, leaves)
+    above: Array  # the switch just above, -1 for a root
+    room: Array  # capacity below each switch. Shape (switches,)
+    members: Array  # members below each switch. Shape (switches,)
+
+    @classmethod
+    def of(cls, problem: Problem, count: int) -> "OpenLeaves":
+        """Return the leaves with room. O(hosts + leaves * levels)."""
+        topology = problem.topology
+        number = len(topology.switches)
+        by_leaf = leaf_sums(problem, problem.capacity)
+        leaves, host = leaves_with_hosts(problem)
+        has_room = by_leaf[leaves] > 0
+        index, path = leaves[has_room], topology.groups[:, host[has_room]]
+        above = np.full(len(index), -1)
+        for row in path[::-1]:
+            above = np.where(row == path[0], above, row)
+        room = sums_by_switch(path, by_leaf[index], number)
+        hosts = np.flatnonzero(problem.members)
+        members = sums_by_switch(topology.groups[:, hosts], problem.members[hosts], number)
+        return cls(problem, count, index, path, above, room, members)
+
+    @cached_property
+    def rooms(self) -> Array:
+        """The capacity of each leaf."""
+        rooms: Array = self.room[self.index]
+        return rooms
+
+    @cached_property
+    def here(self) -> Array:
+        """The members in each leaf."""
+        here: Array = self.members[self.index]
+        return here
+
+    @cached_property
+    def levels(self) -> Array:
+        """The level of each switch. Shape (switches,)."""
+        return np.array([switch.level for switch in self.problem.topology.switches])
+
+    @cached_property
+    def rise(self) -> Array:
+        """The levels from each leaf to the switch just above it; 0 for a root."""
+        return np.where(self.above < 0, 0, self.levels[self.above] - 1)
+
+    @cached_property
+    def hosts(self) -> OpenHosts:
+        """The hosts with room."""
+        return OpenHosts.of(self.problem, self.count)
+
+    @cached_property
+    def is_mixed(self) -> Mask:
+        """True for leaves with hosts of several numbers of members."""
+        if not self.problem.pack_hosts or not self.here.any():
+            return np.zeros(len(self.index), dtype=np.bool_)
+        hosts = self.hosts
+        last = hosts.starts + hosts.number - 1
+        mixed: Mask = hosts.members[hosts.starts] != hosts.members[last]
+        return mixed
+
+    def are_below(self, switches: Array, level: int) -> Mask:
+        """Return which leaves are below some switches of a level. Shape (leaves,)."""
+        is_one = np.zeros(len(self.room), dtype=np.bool_)
+        is_one[switches] = True
+        below: Mask = is_one[self.path[level - 1]]
+        return below
+
+    def takes(self, vms: Array | int) -> Array:
+        """Return the VMs of each host if leaves take some. Shape (hosts with room,)."""
+        hosts = self.hosts
+        before = np.cumsum(hosts.capacity) - hosts.capacity
+        before -= np.repeat(before[hosts.starts], hosts.number)
+        most = np.repeat(np.broadcast_to(vms, len(self.index)), hosts.number)
+        takes: Array = np.clip(most - before, 0, hosts.capacity)
+        return takes
+
+    def pairs_of(self, takes: Array) -> Array:
+        """Return the pairs on one host that new VMs add. Shape of ``takes``, by host."""
+        if not self.problem.pack_hosts:
+            return np.zeros_like(takes)
+        return takes * (takes - 1 + 2 * self.hosts.members) // 2
+
+    def pairs(self, vms: Array | int) -> Array:
+        """Return the pairs on one host of some VMs in each leaf.
+
+        The most that there are, but for leaves that are mixed: there it is what can be had.
+        """
+        if not self.problem.pack_hosts or (self.count == 1 and not self.here.any()):
+            return np.zeros_like(self.index)
+        pairs: Array = np.add.reduceat(self.pairs_of(self.takes(vms)), self.hosts.starts)
+        return pairs
+
+    def pair_tables(self, leaves: Array) -> list[Array]:
+        """Return the pairs on one host of 0, 1, 2 .. VMs in each of some leaves.
+
+        Of leaves that are mixed: what can be had. Shape (VMs + 1,) each.
+        """
+        hosts, sizes = self.hosts, np.minimum(self.rooms[leaves], self.count)
+        number = hosts.number[leaves]
+        last = np.cumsum(number)
+        among = np.repeat(hosts.starts[leaves] - last + number, number)
+        among += np.arange(len(among))
+        takes = self.takes(self.count)[among]
+        before = np.cumsum(takes) - takes
+        # The o-th VM on a host with m members makes m + o - 1 pairs with those before it.
+        pairs = np.repeat(hosts.members[among] - before, takes) + np.arange(int(takes.sum()))
+        # Each table begins with no VM.
+        tables = np.zeros(len(pairs) + len(sizes), dtype=np.int64)
+        tables[np.arange(len(pairs)) + np.repeat(np.arange(1, len(sizes) + 1), sizes)] = pairs
+        starts = np.cumsum(sizes + 1) - sizes - 1
+        tables = np.cumsum(tables)
+        tables -= np.repeat(tables[starts], sizes + 1)
+        return np.split(tables, starts[1:]) if len(leaves) else []
+
+    def most_means(self, most: int) -> Reals:
+        """Return a bound on what a VM saves in the mean below a leaf's parent, for up to ``most``.
+
+        Exact for leaves that are not mixed.
+        """
+        hosts = self.hosts
+        takes = self.takes(most)
+        pairs = np.cumsum(own := self.pairs_of(takes))
+        vms = np.cumsum(takes)
+        first = hosts.starts
+        pairs -= np.repeat(pairs[first] - own[first], hosts.number)
+        vms -= np.repeat(vms[first] - takes[first], hosts.number)
+        rise, here = (np.repeat(each, hosts.number) for each in (self.rise, self.here))
+        mean = pairs / vms + rise * (vms - 1 + 2 * here)
+        found: Reals = np.maximum.reduceat(mean, first)
+        mixed = self.is_mixed
+        if mixed.any():
+            on_host = np.zeros(len(takes))
+            if self.problem.pack_hosts:
+                on_host = (np.minimum(hosts.capacity, most) - 1) / 2 + hosts.members
+            vms = np.minimum(self.rooms, most)
+            upper = np.maximum.reduceat(on_host, first) + self.rise * (vms - 1 + 2 * self.here)
+            found = np.where(mixed, upper, found)
+        return found
+
+    def saved_above(self, leaves: Array, vms: int, low: int, high: int) -> Array:
+        """Return the hops that VMs save between the switches of two levels above some leaves.
+
+        All VMs are below the same switches. Shape (of those leaves,).
+        """
+        path = self.path[:, leaves]
+        saved = np.zeros(path.shape[1], dtype=np.int64)
+        for below, upper in itertools.pairwise(path[low - 1 : high]):
+            rise = self.levels[upper] - self.levels[below]
+            saved += saved_by(vms, self.members[below], rise)
+        return saved
+
+    def saved_by_leaves(self, leaves: Array, vms: Array | int, high: int) -> Array:
+        """Return the hops that VMs in leaves save below the switch just above, up to a level."""
+        above = self.above[leaves]
+        rise = np.where(self.levels[above] <= high, self.rise[leaves], 0)
+        return saved_by(vms, self.here[leaves], rise)
+
+    def through_top(self, level: int) -> Array:
+        """Return what all pairs of the group cost through the switch of a level above each leaf.
+
+        Shape (leaves,).
+        """
+        everyone = int(self.problem.members.sum()) + self.count
+        hops: Array = 2 * self.levels[self.path[level - 1]] - 1
+        return hops * (everyone * (everyone - 1) // 2)

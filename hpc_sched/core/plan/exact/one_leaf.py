@@ -1,0 +1,85 @@
+"""The best plan on a single leaf, and whether any on several leaves could be as good."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
+from hpc_sched.core.plan.leaf_hosts import leaf_gains, leaf_hosts
+
+# Part of a bound by which its rounding may make it too small.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class OneLeaf:
+    """The first plan on one leaf in the order of plans."""
+
+    leaf: int  # in topology.switches
+    top: int  # the switch that must hold all VMs, or root
+    saved: int  # hops, less what all pairs cost through the top; those of members are left out
+    is_new: bool  # whether the leaf has no members
+    is_best: bool  # whether each plan on several leaves saves less
+
+
+def best_leaf(leaves: OpenLeaves, level: int, tops: Array) -> OneLeaf | None:
+    """Return the first leaf in the order of plans that has room for all VMs, or None.
+
+    Most saved hops, then a leaf with members, the least excess capacity of the leaf, then of the
+    switches above it on the next level, and so on up, then the tie order. O(hosts).
+
+    :param level: of the switch that must hold all VMs, members included
+    :param tops: the switches of that level with room for all VMs
+    """
+    count, problem = leaves.count, leaves.problem
+    allowed = np.flatnonzero(leaves.are_below(tops, level))
+    found = allowed[leaves.rooms[allowed] >= count]
+    if not len(found):
+        return None
+    saved = _pairs(leaves, found) + leaves.saved_above(found, count, 1, level)
+    saved -= leaves.through_top(level)[found]
+    most = int(saved.max())
+    first = found[saved == most]
+    has_members = leaves.here[first] > 0
+    if has_members.any():
+        first = first[has_members]
+    for row in leaves.path:
+        if len(first) == 1:
+            break
+        room = leaves.room[row[first]]
+        first = first[room == room.min()]
+    if len(first) > 1:
+        first = first[[np.argmin(problem.tie[leaves.index[first]])]]
+    leaf = int(first[0])
+    return OneLeaf(
+        leaf=int(leaves.index[leaf]),
+        top=int(leaves.path[level - 1, leaf]),
+        saved=most,
+        is_new=not leaves.here[leaf],
+        is_best=count == 1 or level == 1 or _most_on_several(leaves, level, allowed) < most,
+    )
+
+
+def _pairs(leaves: OpenLeaves, found: Array) -> Array:
+    """Return the pairs on one host of all VMs in each of some leaves, exact also if mixed."""
+    problem, count = leaves.problem, leaves.count
+    pairs = leaves.pairs(count)[found]
+    mixed = np.flatnonzero(leaves.is_mixed[found])
+    if len(mixed):
+        among = np.flatnonzero(np.isin(problem.topology.leaf_index, leaves.index[found[mixed]]))
+        inside = leaf_hosts(problem, count, among)
+        for i in mixed.tolist():
+            pairs[i] = leaf_gains(inside[int(leaves.index[found[i]])], count)[count]
+    return pairs
+
+
+def _most_on_several(leaves: OpenLeaves, level: int, allowed: Array) -> float:
+    """Return a bound on what plans on two leaves or more save."""
+    count = leaves.count
+    # Above the leaves no plan saves more than if all VMs were below the same switches.
+    most = leaves.most_means(count - 1)[allowed] * count
+    most += leaves.saved_above(allowed, count, 1, level)
+    most -= leaves.saved_by_leaves(allowed, count, level) + leaves.through_top(level)[allowed]
+    largest = float(most.max())
+    return largest + _ROUNDING * max(abs(largest), 1.0)

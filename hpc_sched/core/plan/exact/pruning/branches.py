@@ -1,0 +1,120 @@
+"""The switches that may have VMs in a plan that saves as much as a known one.
+
+Down the tree goes what all else saves at most, for each number of VMs below a switch. Where that
+and the bound on what they save there are together too little, nothing is below the switch.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
+from hpc_sched.core.plan.exact.pruning.filled_domains import saved_by_filling
+from hpc_sched.core.plan.exact.pruning.saving_bounds import SavingBounds
+from hpc_sched.core.plan.maxplus import LOWEST, sums
+
+# Sums of a switch's table: where more are needed nothing is left out.
+_MOST = 1 << 20
+
+
+def outside_one(table: Array, outside: Array, least: int, longest: int) -> Array | None:
+    """Return the most that all else saves if one node below a switch has 0, 1, 2 .. VMs.
+
+    What all other nodes save is at most what all nodes together save for the rest of the VMs.
+    None where that takes too many sums. Shape (longest,).
+
+    :param table: the most that 0, 1, 2 .. VMs save below the switch
+    :param outside: the most that all else saves with so many VMs below it
+    :param least: what a plan saves at least
+    :param longest: of the tables of the nodes
+    """
+    table = table[: len(outside)]
+    vms = np.flatnonzero(table + outside[: len(table)] >= least)
+    if longest * len(vms) > _MOST:
+        return None
+    rest, _ = sums(table, np.zeros(longest, dtype=np.int64))
+    others: Array = (rest[:, vms] + outside[vms]).max(axis=1, initial=LOWEST >> 1)
+    return others
+
+
+@dataclass(frozen=True)
+class Branches:
+    """The parts of the tree that a good plan may use. Switches are indices in the topology."""
+
+    least: int  # what plans save at least
+    # Used switches by the one above; a switch comes after those below it.
+    children: dict[int, list[int]] = field(default_factory=dict)
+    parents: set[int] = field(default_factory=set)  # those just above leaves that may be used
+    most: dict[int, int] = field(default_factory=dict)  # VMs below a switch, if not all
+    # By parent: the most that all else saves if one of its leaves has 0, 1, 2 .. VMs. Those of
+    # which all leaves are used are missing.
+    others: dict[int, Array] = field(default_factory=dict)
+
+
+def used_branches(
+    leaves: OpenLeaves, level: int, tops: Array, known: int | None = None
+) -> Branches | None:
+    """Return what plans use that save as much as a known one; None: any part of the tree.
+
+    O(leaves log leaves + switches * VMs).
+
+    :param level: of the switch that must hold all VMs
+    :param tops: the switches of that level with room for all VMs
+    :param known: the hops that a plan saves, less what all pairs cost through the top; None: as
+        many as :func:`saved_by_filling` finds
+    """
+    # Where a leaf is a top, plans on it alone are others.
+    if (leaves.levels[tops] == 1).any():
+        return None
+    allowed = np.flatnonzero(leaves.are_below(tops, level))
+    found = Branches(saved_by_filling(leaves, level, allowed) if known is None else known)
+    tables = SavingBounds.of(leaves, allowed)
+    everyone = int(leaves.problem.members.sum()) + leaves.count
+    for top in tops.tolist():
+        outside = np.full(leaves.count + 1, LOWEST >> 1)
+        outside[-1] = -(2 * int(leaves.levels[top]) - 1) * math.comb(everyone, 2)
+        _trim(tables, top, outside, found)
+    return found
+
+
+def _trim(tables: SavingBounds, switch: int, outside: Array, found: Branches) -> bool:
+    """Note what is used below a switch; return whether anything is.
+
+    :param outside: the most that all else saves if 0, 1, 2 .. VMs are below it
+    """
+    children = tables.children.get(switch, [])
+    longest = max(map(len, map(tables.above, children)), default=0)
+    longest = max(longest, tables.most_of_leaf.get(switch, -1) + 1)
+    others = outside_one(tables.below(switch), outside, found.least, longest)
+    if others is None:
+        _keep(tables, switch, found)
+        return True
+    used = []
+    for child in children:
+        table = tables.above(child)
+        vms = np.flatnonzero(table + others[: len(table)] >= found.least)
+        if not len(vms) or not vms[-1]:
+            continue
+        most = int(vms[-1])
+        rest = others[: most + 1] + tables.own(child)[: most + 1]
+        if _trim(tables, child, rest, found):
+            found.most[child] = most
+            used.append(child)
+    found.children[switch] = used
+    has_leaves = switch in tables.most_of_leaf and (others[1:] > LOWEST >> 2).any()
+    if has_leaves:
+        found.parents.add(switch)
+        found.others[switch] = others
+    return bool(used) or bool(has_leaves)
+
+
+def _keep(tables: SavingBounds, switch: int, found: Branches) -> None:
+    """Note all leaves and switches below a switch as used."""
+    children = tables.children.get(switch, [])
+    for child in children:
+        _keep(tables, child, found)
+    found.children[switch] = children
+    if switch in tables.most_of_leaf:
+        found.parents.add(switch)

@@ -1,0 +1,88 @@
+"""Bounds on what VMs save below each switch, as tables by number of VMs.
+
+Just above leaves VMs save at most as if each leaf took any part of its room at the mean that is
+the best there: leaves are filled by that mean. Above, VMs save in the mean no more than as many or
+fewer VMs save below the best child.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array, Reals
+from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves, saved_by
+
+# Part of a bound by which its rounding may make it too small.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class SavingBounds:
+    """Bounds on what 0, 1, 2 .. VMs save below each switch, with their members."""
+
+    open: OpenLeaves
+    most_of_leaf: dict[int, int]  # by the switch just above leaves: the most VMs in one of them
+    in_leaves: dict[int, Array]  # by the same: the most that VMs save in all of them
+    children: dict[int, list[int]]  # by switch: those just below it that are above open leaves
+    _below: dict[int, Array] = field(default_factory=dict)
+    _own: dict[int, Array] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, leaves: OpenLeaves, allowed: Array) -> "SavingBounds":
+        """Return the tables of the switches above some leaves, as indices into them."""
+        count, topology = leaves.count, leaves.problem.topology
+        means, rooms = leaves.most_means(count)[allowed], leaves.rooms[allowed]
+        order = np.lexsort((-means, leaves.above[allowed]))
+        parents, first = np.unique(leaves.above[allowed[order]], return_index=True)
+        most_of_leaf, in_leaves = {}, {}
+        children: dict[int, set[int]] = {}
+        for parent, part in zip(parents.tolist(), np.split(order, first[1:]), strict=True):
+            in_full = np.cumsum(rooms[part])
+            takes = np.clip(count - in_full + rooms[part], 0, rooms[part])
+            saved = np.cumsum(np.repeat(means[part], takes))
+            in_leaves[parent] = _whole(np.concatenate(([0.0], saved)))
+            most_of_leaf[parent] = min(int(rooms[part].max()), count)
+            for child, above in itertools.pairwise(topology.upwards(parent)):
+                children.setdefault(above, set()).add(child)
+        below = {switch: sorted(found) for switch, found in children.items()}
+        return cls(leaves, most_of_leaf, in_leaves, below)
+
+    def below(self, switch: int) -> Array:
+        """Return the most that VMs save below a switch's children and in its leaves."""
+        if switch not in self._below:
+            parts = [self.above(child) for child in self.children.get(switch, [])]
+            if switch in self.in_leaves:
+                parts.append(self.in_leaves[switch])
+            self._below[switch] = parts[0] if len(parts) == 1 else self._together(parts)
+        return self._below[switch]
+
+    def above(self, switch: int) -> Array:
+        """Return the most that VMs save below a switch and in it."""
+        below = self.below(switch)
+        return below + self.own(switch)
+
+    def own(self, switch: int) -> Array:
+        """Return what VMs save in a switch, with its members."""
+        if switch not in self._own:
+            levels = self.open.levels
+            parent = self.open.problem.topology.switches[switch].parent
+            rise = int(levels[parent] - levels[switch])
+            vms = np.arange(len(self.below(switch)))
+            self._own[switch] = saved_by(vms, int(self.open.members[switch]), rise)
+        return self._own[switch]
+
+    def _together(self, parts: Sequence[Array]) -> Array:
+        """Return the most that VMs save in parts: each saves in the mean at most as in the best."""
+        room = sum(len(part) - 1 for part in parts)
+        means = np.zeros(min(room, self.open.count) + 1)
+        for part in parts:
+            vms = np.arange(1, len(part))
+            np.maximum(means[1 : len(part)], part[1:] / vms, out=means[1 : len(part)])
+        return _whole(np.maximum.accumulate(means) * np.arange(len(means)))
+
+
+def _whole(bound: Reals) -> Array:
+    """Return bounds on whole numbers, whatever they were rounded to."""
+    return np.floor(bound * (1 + _ROUNDING) + _ROUNDING).astype(np.int64)
