@@ -74,6 +74,20 @@ class Topology:
     # The root that including() has added next to several islands, -1 without one. It is on the
     # highest level, though its leaves are directly below it.
     unnamed_root: int = -1
+    # Follow from the others. Leaves are in the order of ``switches``.
+    leaf_switches: NDArray[np.int64] = field(init=False)  # index of each leaf. Shape (leaves,)
+    leaf_path: NDArray[np.int64] = field(init=False)  # groups, by leaf. Shape (depth, leaves)
+    switch_levels: NDArray[np.int64] = field(init=False)  # shape (switches,)
+
+    def __post_init__(self) -> None:
+        """Number the leaves. O(hosts)."""
+        host = np.full(len(self.switches), -1)
+        host[self.leaf_index] = np.arange(len(self.hosts))
+        leaves = np.flatnonzero(host >= 0)
+        object.__setattr__(self, "leaf_switches", leaves)
+        object.__setattr__(self, "leaf_path", self.groups[:, host[leaves]])
+        levels = np.array([switch.level for switch in self.switches], dtype=np.int64)
+        object.__setattr__(self, "switch_levels", levels)
 
     @classmethod
     def from_tree(

@@ -91,8 +91,6 @@ def saved_hops(problem: Problem, takes: Array) -> int:
     :param takes: VMs per leaf. Shape (switches,)
     """
     topology = problem.topology
-    _, hosts = np.unique(topology.leaf_index, return_index=True)
-    everyone = problem.members.copy()
-    everyone[hosts] += takes[topology.leaf_index[hosts]]
-    below = [np.bincount(row, weights=everyone) for row in topology.groups[:-1]]
+    everyone = (leaf_sums(problem, problem.members) + takes)[topology.leaf_switches]
+    below = [np.bincount(row, weights=everyone) for row in topology.leaf_path[:-1]]
     return sum(int((vms * (vms - 1)).sum()) for vms in below)

@@ -14,15 +14,6 @@ def leaf_sums(problem: Problem, per_host: Array | Mask) -> Array:
     return sums.astype(np.int64)
 
 
-def leaves_with_hosts(problem: Problem) -> tuple[Array, Array]:
-    """Return the leaves, sorted, and one host of each. O(hosts)."""
-    leaf = problem.topology.leaf_index
-    host = np.full(len(problem.topology.switches), -1)
-    host[leaf] = np.arange(len(leaf))
-    leaves = np.flatnonzero(host >= 0)
-    return leaves, host[leaves]
-
-
 def sums_by_switch(path: Array, numbers: Array, switches: int) -> Array:
     """Return the sums of numbers below each switch. Shape (switches,).
 
@@ -45,22 +36,20 @@ def largest_branch_first(
 ) -> Array:
     """Return leaves in the order in which those below the largest branch come first on each level.
 
-    Equal branches: in tie order. O(hosts * depth).
+    Equal branches: in tie order. O(switches * depth), with numbers per host O(hosts * depth).
 
     :param leaves: as indices in ``topology.switches``, sorted
     :param sizes: what each of them adds to the size of a branch
     :param per_host: what hosts add to it, shape (hosts,); by default nothing
     """
-    topology = problem.topology
-    inside = np.flatnonzero(np.isin(topology.leaf_index, leaves))
-    # What a leaf adds counts once, on its first host.
-    hosts = inside[np.unique(topology.leaf_index[inside], return_index=True)[1]]
-    total = np.zeros_like(problem.members) if per_host is None else per_host.copy()
-    total[hosts] += sizes
+    topology, number = problem.topology, len(problem.topology.switches)
+    path = topology.leaf_path[:, np.searchsorted(topology.leaf_switches, leaves)]
     keys = []
-    for group in topology.groups[::-1]:
-        size = np.bincount(group, weights=total, minlength=len(topology.switches))
-        keys += [-size[group[hosts]], problem.tie[group[hosts]]]
+    for row, of_hosts in zip(path[::-1], topology.groups[::-1], strict=True):
+        size = np.bincount(row, sizes, number)
+        if per_host is not None:
+            size += np.bincount(of_hosts, per_host, number)
+        keys += [-size[row], problem.tie[row]]
     return leaves[np.lexsort(keys[::-1])]
 
 
@@ -80,8 +69,7 @@ def rooms_below(problem: Problem, level: int, bounds: Bounds = UNBOUND) -> Array
     topology = problem.topology
     room = leaf_sums(problem, problem.capacity)
     here = leaf_sums(problem, problem.members) > 0
-    leaf, host = leaves_with_hosts(problem)
-    domain = topology.groups[level - 1][host]
+    leaf, domain = topology.leaf_switches, topology.leaf_path[level - 1]
     if bounds.most_leaves is not None:
         order = np.lexsort((-room[leaf], ~here[leaf], domain))
         leaf, domain = leaf[order], domain[order]
@@ -112,5 +100,5 @@ def switches_with_room(problem: Problem, count: int, level: int, bounds: Bounds)
     if len(with_members):
         with_room: Array = with_members[rooms[with_members] >= count]
         return with_room
-    is_top = np.bincount(domain, minlength=len(rooms)) > 0
+    is_top = np.bincount(topology.leaf_path[level - 1], minlength=len(rooms)) > 0
     return np.flatnonzero(is_top & (rooms >= count))

@@ -8,7 +8,7 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask, Reals
 from hpc_sched.core.plan.problem import Problem
-from hpc_sched.core.plan.switch_rooms import leaf_sums, leaves_with_hosts, sums_by_switch
+from hpc_sched.core.plan.switch_rooms import leaf_sums, sums_by_switch
 
 
 def saved_by(vms: Array | int, members: Array | int, rise: Array | int) -> Array:
@@ -81,9 +81,8 @@ class OpenLeaves:
         topology = problem.topology
         number = len(topology.switches)
         by_leaf = leaf_sums(problem, problem.capacity)
-        leaves, host = leaves_with_hosts(problem)
-        has_room = by_leaf[leaves] > 0
-        index, path = leaves[has_room], topology.groups[:, host[has_room]]
+        has_room = by_leaf[topology.leaf_switches] > 0
+        index, path = topology.leaf_switches[has_room], topology.leaf_path[:, has_room]
         above = np.full(len(index), -1)
         for row in path[::-1]:
             above = np.where(row == path[0], above, row)
@@ -104,10 +103,10 @@ class OpenLeaves:
         here: Array = self.members[self.index]
         return here
 
-    @cached_property
+    @property
     def levels(self) -> Array:
         """The level of each switch. Shape (switches,)."""
-        return np.array([switch.level for switch in self.problem.topology.switches])
+        return self.problem.topology.switch_levels
 
     @cached_property
     def rise(self) -> Array:
