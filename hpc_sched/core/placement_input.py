@@ -13,8 +13,9 @@ from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, server_group_policy
 from hpc_sched.core.constraints.server_group_policy import HardPolicy
 from hpc_sched.core.extra_specs import HPCSpecs
-from hpc_sched.core.plan.problem import Problem, host_counts, tie_order
+from hpc_sched.core.plan.problem import Problem, host_counts
 from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.core.room.hypervisor_rooms import HypervisorRooms
 from hpc_sched.core.sharing.mdobp import MDOBPInput
@@ -35,7 +36,7 @@ class PlacementInput:
     """
 
     topology: Topology
-    tie: Array  # shape (switches,): rank of each switch among equals, see problem.tie_order
+    tie: TieOrder  # of equal switches
     # Shape (hypervisors,): index in topology.hosts; None: one hypervisor a host, in their order.
     host_index: Array | None
     # Shape (hypervisors,): VMs that each takes, before the server group's policy; 0 if it is
@@ -115,7 +116,7 @@ class PlacementInput:
         missing = max((hpc_specs.constraints.group_size or 0) - int(counts.sum()), 0)
         return cls(
             topology=topology,
-            tie=tie_order(topology, group_id),
+            tie=TieOrder(topology, group_id),
             host_index=host_index,
             room=room,
             members=counts,

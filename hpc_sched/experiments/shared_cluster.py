@@ -10,7 +10,8 @@ import numpy as np
 
 from hpc_sched.core.arrays import Reals
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
-from hpc_sched.core.plan.problem import Problem, tie_order
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.sim.runtime import traffic
 from hpc_sched.sim.runtime.network import Flows, fat_tree, makespan, together
 from hpc_sched.topology.model import Topology
@@ -136,7 +137,7 @@ def group_problem(topology: Topology, others: OtherJobs, vms: int, group_id: str
         *(topology, capacity),
         members=np.zeros_like(capacity),
         awaiting=vms,
-        tie=tie_order(topology, group_id),
+        tie=TieOrder(topology, group_id),
     )
 
 

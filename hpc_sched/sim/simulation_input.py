@@ -11,7 +11,7 @@ from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, level_of
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.plan.problem import tie_order
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.core.sharing.mdobp import MDOBPInput
@@ -83,7 +83,7 @@ class SimulationInput:
         rules = self.interference if self.policy.bounded_by_neighbours else NO_RULES
         group = GroupRequest(
             topology=self.cluster.topology,
-            tie=tie_order(self.cluster.topology, str(job.number)),
+            tie=TieOrder(self.cluster.topology, str(job.number)),
             host_index=None,
             room=capacity,
             members=np.zeros(len(capacity), dtype=np.int64),

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.nova_glue.decide.decisions import Decisions
 from hpc_sched.topology import Topology
 
@@ -28,7 +28,7 @@ def request(left: int, room: Mapping[str, int], members: Mapping[str, int]) -> G
 
     return GroupRequest(
         topology=FABRIC,
-        tie=tie_order(FABRIC, ""),
+        tie=TieOrder(FABRIC, ""),
         host_index=None,
         room=per_host(room),
         members=per_host(members),

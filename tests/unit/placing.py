@@ -8,8 +8,8 @@ import numpy as np
 
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Rejection
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.sim.policies.placement_policy import PlacementRequest, Places, Policy
@@ -39,7 +39,7 @@ def request(
         left[topology.index_of(host)] = both
     group = GroupRequest(
         topology=topology,
-        tie=tie_order(topology, ""),
+        tie=TieOrder(topology, ""),
         host_index=None,
         room=counts,
         members=np.zeros_like(counts),

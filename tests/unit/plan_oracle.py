@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hpc_sched.core.plan.problem import tie_order
+from hpc_sched.core.plan.tie_order import TieOrder
 from tests.unit import fabrics
 from tests.unit.fabrics import Case
 
@@ -45,7 +45,7 @@ class Oracle:
             [[name for name in path if level[name] <= most][-1] for path in self.above]
             for most in range(1, fabric.depth + 1)
         ]
-        rank = tie_order(fabric, case.group_id)
+        rank = TieOrder(fabric, case.group_id).ranks
         self.tie = {switch.name: int(rank[s]) for s, switch in enumerate(fabric.switches)}
         per_host = [
             [(case.capacity.get(host, 0), case.members.get(host, 0)) for host in below]

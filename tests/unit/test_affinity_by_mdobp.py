@@ -12,8 +12,8 @@ import numpy as np
 
 from hpc_sched.core.constraints.server_group_policy import hard_policy
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology import Topology
 
@@ -27,7 +27,7 @@ def test_the_first_of_an_affinity_group_goes_to_a_host_with_room_for_all_of_it()
     index = np.arange(len(HOSTS))
     group = GroupRequest(
         topology=topology,
-        tie=tie_order(topology, "group"),
+        tie=TieOrder(topology, "group"),
         host_index=index,
         room=ROOM,
         members=np.zeros(len(HOSTS), dtype=np.int64),

@@ -16,8 +16,8 @@ import numpy as np
 
 from hpc_sched.core.constraints.server_group_policy import hard_policy, keeps
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.topology import Topology
 
 FABRIC = Topology.from_tree(
@@ -31,7 +31,7 @@ def planned(nodes: Sequence[str], full: Sequence[str] = ()) -> Plan:
     index = np.array([FABRIC.index_of(node) for node in nodes])
     group = GroupRequest(
         topology=FABRIC,
-        tie=tie_order(FABRIC, "group"),
+        tie=TieOrder(FABRIC, "group"),
         host_index=index,
         room=np.array([int(node not in full) for node in nodes]),
         members=np.zeros(len(FABRIC.hosts), dtype=np.int64),

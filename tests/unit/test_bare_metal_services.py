@@ -17,8 +17,8 @@ import pytest
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.constraints.server_group_policy import hard_policy
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.topology import Topology
 
 PLACES = [("s1", "n1"), ("s1", "n2"), ("s1", "n3"), ("s2", "n4")]
@@ -32,7 +32,7 @@ def test_two_vms_that_fit_under_one_pod_are_not_refused(group_id):
     index = np.array([topology.index_of(node) for _, node in PLACES])
     group = GroupRequest(
         topology=topology,
-        tie=tie_order(topology, group_id),
+        tie=TieOrder(topology, group_id),
         host_index=index,
         room=np.ones(4, dtype=np.int64),
         members=np.zeros(4, dtype=np.int64),

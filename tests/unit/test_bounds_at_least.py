@@ -10,8 +10,8 @@ from hpc_sched.core.constraints import Bounds, Constraints
 from hpc_sched.core.constraints.server_group_policy import hard_policy
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.planner import solve
-from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.plan.time_limit import TimeLimit
 from hpc_sched.topology import Topology
 from tests.unit import fabrics, small_cases
@@ -26,7 +26,7 @@ def request_of(case: fabrics.Case, *, left: int) -> GroupRequest:
     room, members = (np.array([found[host] for host in topology.hosts]) for found in counts)
     return GroupRequest(
         topology=topology,
-        tie=tie_order(topology, case.group_id),
+        tie=TieOrder(topology, case.group_id),
         host_index=None,
         room=room,
         members=members,
@@ -56,7 +56,7 @@ def asked(
     counts = np.array([on_hosts[place] for place in places])
     return GroupRequest(
         topology=fabric,
-        tie=tie_order(fabric, "group"),
+        tie=TieOrder(fabric, "group"),
         host_index=None,
         room=np.full(len(places), room),
         members=counts,

@@ -160,7 +160,7 @@ def test_best_fit_puts_the_best_set_first_and_keeps_the_published_order_otherwis
     rooms = [
         sum(group.capacity.get(host, 0) for host in fabric.hosts_of(leaf)) for leaf in fabric.leaves
     ]
-    best = naive_least_excess(rooms, group.awaiting, problem.tie[leaves].tolist())
+    best = naive_least_excess(rooms, group.awaiting, problem.tie.ranks[leaves].tolist())
     chosen = {fabric.leaves[i] for i in best}
     published = [fabric.hosts[i] for i in build_plan(problem)]
     expected = [host for host in published if fabric.leaf_of(host) in chosen]
@@ -183,7 +183,7 @@ def test_every_host_stands_once_whatever_the_order_of_the_description(
 @given(fabrics.groups(max_awaiting=0))
 def test_the_published_order_is_rack_capacity_then_host_capacity(group: fabrics.Group):
     problem, fabric = group.problem(), group.topology
-    tie = {leaf: int(problem.tie[fabric.switch_index(leaf)]) for leaf in fabric.leaves}
+    tie = {leaf: int(problem.tie.ranks[fabric.switch_index(leaf)]) for leaf in fabric.leaves}
 
     def key(host: str) -> tuple[int, int, int, str]:
         leaf = fabric.leaf_of(host)

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.core.capacity import UNBOUNDED, capacities, host_capacity
-from hpc_sched.core.plan.problem import Problem, tie_order
+from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.switch_rooms import leaf_sums
+from hpc_sched.core.plan.tie_order import TieOrder
 from tests.unit import fabrics
 from tests.unit.fabrics import check
 
@@ -110,7 +111,7 @@ def test_a_negative_number_is_refused_by_name(
 def test_the_tie_order_of_a_group_is_the_same_in_every_process_and_on_every_machine():
     fabric = fabrics.two_pods()
     order = sorted(
-        range(len(fabric.switches)), key=tie_order(fabric, "group-1").tolist().__getitem__
+        range(len(fabric.switches)), key=TieOrder(fabric, "group-1").ranks.tolist().__getitem__
     )
     # The names, sorted by blake2b of b"group-1\0" and the name.
     assert [fabric.switches[s].name for s in order] == [
@@ -122,14 +123,29 @@ def test_the_tie_order_of_a_group_is_the_same_in_every_process_and_on_every_mach
 def test_two_groups_start_in_different_leaves():
     fabric = fabrics.row_of_leaves({f"leaf{i:02}": 1 for i in range(16)})
     leaves = [fabric.switch_index(name) for name in fabric.leaves]
-    first = {int(tie_order(fabric, f"group-{g}")[leaves].argmin()) for g in range(32)}
+    first = {int(TieOrder(fabric, f"group-{g}").ranks[leaves].argmin()) for g in range(32)}
     assert len(first) > 8
 
 
 @given(fabrics.trees(), st.text(max_size=8))
 def test_a_tie_order_gives_every_switch_one_place(tree: dict[str, object], group_id: str):
     fabric = fabrics.Group(tree, {}, {}, 0).topology
-    assert sorted(tie_order(fabric, group_id)) == list(range(len(fabric.switches)))
+    assert sorted(TieOrder(fabric, group_id).ranks) == list(range(len(fabric.switches)))
+
+
+@given(fabrics.trees(), st.text(max_size=8), st.data())
+def test_some_switches_are_in_the_tie_order_of_all(
+    tree: dict[str, object], group_id: str, data: st.DataObject
+):
+    fabric = fabrics.Group(tree, {}, {}, 0).topology
+    indices = st.integers(0, len(fabric.switches) - 1)
+    some = np.array(data.draw(st.lists(indices, min_size=1, max_size=9)))
+    ranks, tie = TieOrder(fabric, group_id).ranks, TieOrder(fabric, group_id)
+    among = tie.among(some)
+    assert np.array_equal(np.argsort(among, kind="stable"), np.argsort(ranks[some], kind="stable"))
+    assert (among[:, None] == among).tolist() == (some[:, None] == some).tolist()
+    assert np.array_equal(tie.ranks, ranks)
+    assert np.array_equal(tie.among(some), ranks[some])
 
 
 @pytest.mark.parametrize("amount", [9, 1 << 63, 10**84])

@@ -11,8 +11,9 @@ from hpc_sched import exceptions
 from hpc_sched.core.constraints import Bounds, Constraints
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.planner import solve, solve_most, solve_sizes
-from hpc_sched.core.plan.problem import Problem, tie_order
+from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 from tests.unit.fabrics import problem_of
@@ -249,7 +250,7 @@ def test_a_vm_that_moves_goes_where_the_most_of_those_that_follow_it_fit():
     fabric = Topology.from_tree({"core": {"leaf1": ["a"], "leaf2": ["b"]}})
     request = GroupRequest(
         topology=fabric,
-        tie=tie_order(fabric, "group"),
+        tie=TieOrder(fabric, "group"),
         host_index=None,
         room=np.array([1, 3]),
         members=np.array([0, 0]),
@@ -280,7 +281,7 @@ def test_a_vm_that_moves_stays_with_those_that_follow_it_where_all_have_room():
     fabric = Topology.from_tree({"core": {"leaf1": ["a", "c"], "leaf2": ["b"]}})
     request = GroupRequest(
         topology=fabric,
-        tie=tie_order(fabric, "group"),
+        tie=TieOrder(fabric, "group"),
         host_index=None,
         room=np.array([0, 2, 2]),
         members=np.array([0, 0, 0]),
@@ -311,7 +312,7 @@ def test_leaves_of_hosts_that_are_down_keep_no_bound_at_least(is_move):
     fabric = Topology.from_tree({"core": {"leaf1": ["a"], "leaf2": ["b"], "leaf3": ["c"]}})
     request = GroupRequest(
         topology=fabric,
-        tie=tie_order(fabric, "group"),
+        tie=TieOrder(fabric, "group"),
         host_index=None,
         room=np.array([9, 0, 1]),
         members=np.array([1, 0, 0]),

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from hpc_sched.core.constraints import Constraints, level_of
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.plan.problem import Problem, tie_order
+from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.ranking import hosts_of_one
 from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.topology.model import Topology
 
 #          core1            core2
@@ -69,7 +70,7 @@ def test_a_vm_may_be_where_it_and_its_followers_keep_the_constraints(
         capacity=np.array(capacity),
         members=np.array(members),
         awaiting=count,
-        tie=tie_order(ISLANDS, "group"),
+        tie=TieOrder(ISLANDS, "group"),
         constraints=Constraints(require=require, max_leaves=most),
     )
     if not keeps(problem, {}):
@@ -89,7 +90,7 @@ def test_a_vm_may_be_where_it_and_its_followers_keep_the_constraints(
 def test_a_vm_that_nobody_follows_may_be_below_any_switch(constraints: Constraints):
     request = GroupRequest(
         topology=ISLANDS,
-        tie=tie_order(ISLANDS, "group"),
+        tie=TieOrder(ISLANDS, "group"),
         host_index=None,
         room=np.array([1, 1, 1, 0, 1, 1]),
         members=np.zeros(6, dtype=np.int64),

@@ -9,8 +9,8 @@ from hpc_sched import exceptions
 from hpc_sched.core.classic.listing_1 import listing1
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.planner import plan
-from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 
@@ -161,7 +161,7 @@ def test_the_leaf_of_a_member_has_no_say_in_the_order_of_equal_plans():
     free = {"m2": 1, "x1": 1, "y1": 1, "y2": 1}
     seen = set()
     for group in range(20):
-        tie = tie_order(fabric, f"group-{group}")
+        tie = TieOrder(fabric, f"group-{group}").ranks
         x_first = tie[fabric.switch_index("x")] < tie[fabric.switch_index("y")]
         answer = worked(fabric, free, 2, {"m1": 1}, group_id=f"group-{group}")
         assert isinstance(answer, Plan)

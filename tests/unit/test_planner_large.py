@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hpc_sched.core.plan.planner import plan
-from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 from tests.unit.fabrics import Case
@@ -123,7 +123,7 @@ def sums_of(case: Case, answer: Plan) -> Sums:
 def bits_of_leaves(case: Case) -> dict[str, int]:
     """Return a bit for each leaf: the first in tie order is the highest, members' come last."""
     fabric = case.fabric
-    tie = tie_order(fabric, case.group_id)
+    tie = TieOrder(fabric, case.group_id).ranks
     before = {fabric.leaf_of(host) for host, count in case.members.items() if count}
     in_order = sorted(
         fabric.leaves, key=lambda name: (name in before, int(tie[fabric.switch_index(name)]))

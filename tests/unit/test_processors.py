@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from hpc_sched.core.constraints import Bounds, Constraints
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.rejection import rejected
 from hpc_sched.core.plan.result import Rejection
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.processor_choice import choose_processor
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.core.processors.processor import Processor, type_names
@@ -186,7 +186,7 @@ def test_no_gang_fits_on_a_type_whose_members_break_a_wish_themselves():
     fabric = Topology.from_tree({"core": {"l1": ["h1"], "l2": ["h2"]}})
     group = GroupRequest(
         topology=fabric,
-        tie=tie_order(fabric, ""),
+        tie=TieOrder(fabric, ""),
         host_index=None,
         room=np.array([5, 9]),
         members=np.array([1, 1]),

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.constraints.server_group_policy import hard_policy
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.processor_choice import ProcessorChoice, choose_processor
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.core.processors.processor_ranking import ProcessorRanking
@@ -43,7 +43,7 @@ def group(
     mask = np.isin(FABRIC.hosts, shunned.split())
     made = GroupRequest(
         topology=FABRIC,
-        tie=tie_order(FABRIC, ""),
+        tie=TieOrder(FABRIC, ""),
         host_index=None,
         room=np.full(len(FABRIC.hosts), room),
         members=np.zeros(len(FABRIC.hosts), dtype=np.int64),

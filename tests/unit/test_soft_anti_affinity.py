@@ -20,6 +20,7 @@ from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.ranking import hosts_with_spares
 from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.topology import Topology
 from tests.unit import small_cases
 from tests.unit.fabrics import Case, only_plans
@@ -41,7 +42,7 @@ def group(case: Case, constraints: Constraints = NO_CONSTRAINTS, **fields: objec
     fabric = case.fabric
     made = GroupRequest(
         topology=fabric,
-        tie=np.arange(len(fabric.switches)),
+        tie=TieOrder(fabric, ""),
         host_index=None,
         room=np.array([case.capacity.get(host, 0) for host in fabric.hosts]),
         members=np.array([case.members.get(host, 0) for host in fabric.hosts]),

@@ -13,9 +13,10 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan import planner
 from hpc_sched.core.plan.best_fit import best_fit
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
-from hpc_sched.core.plan.problem import LeafCounts, Problem, tie_order
+from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.plan.time_limit import NO_LIMIT, StepLimit, TimeLimit, TimeLimitPassed
 from hpc_sched.topology import Topology
 from tests.turned_clock import TurnedClock
@@ -102,7 +103,7 @@ def requests(draw: st.DrawFn) -> GroupRequest:
     there = {} if on is None else {on: 1}
     return GroupRequest(
         topology=FABRIC,
-        tie=tie_order(FABRIC, draw(st.sampled_from("abc"))),
+        tie=TieOrder(FABRIC, draw(st.sampled_from("abc"))),
         host_index=index,
         room=np.array([draw(st.integers(0, 2)) for _ in nodes]),
         members=members,
@@ -167,7 +168,7 @@ def test_a_plan_that_breaks_the_policy_is_no_reason_for_a_refusal(monkeypatch):
     for seed in range(8):
         group = GroupRequest(
             topology=topology,
-            tie=tie_order(topology, str(seed)),
+            tie=TieOrder(topology, str(seed)),
             host_index=None,
             room=np.ones(7, dtype=np.int64),
             members=np.zeros(7, dtype=np.int64),

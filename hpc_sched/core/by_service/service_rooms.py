@@ -70,7 +70,7 @@ class _Below:
         if not number:
             nodes = nodes[np.isin(request.switches(1)[nodes], used)]
         leaves = np.unique(request.switches(1)[nodes])
-        leaves = leaves[np.argsort(request.tie[leaves])]
+        leaves = leaves[np.argsort(request.tie.among(leaves))]
         rooms, _ = _leaf_rooms(request, policy, nodes, leaves)
         forced = tuple(np.flatnonzero(np.isin(leaves, used)).tolist())
         missing = max(bounds.least_leaves - len(used), 0)
@@ -111,7 +111,7 @@ def largest(
     apart = rooms_below(problem, level, bounds)
     together = np.bincount(domain, request.per_host(request.capacity_at(level)), len(apart))
     bound = np.minimum(apart, together.astype(np.int64))
-    tops = tops[np.lexsort((request.tie[tops], -bound[tops]))]
+    tops = tops[np.lexsort((request.tie.among(tops), -bound[tops]))]
     has_choice = level > 1 and (bounds.most_leaves is not None or bounds.least_leaves > 1)
     if not has_choice:
         top, vms = int(tops[0]), int(bound[tops[0]])
@@ -173,10 +173,10 @@ def room_on(request: PlacementInput, policy: HardPolicy, found: GroupRoom, bound
     first = np.zeros_like(room)
     if bounds.least_leaves > len(used):
         first[_own_nodes(request, policy, room, bounds.least_leaves - len(used))] = 1
-    roomy = np.bincount(leaf, request.capacity, len(request.tie))
+    roomy = np.bincount(leaf, request.capacity, len(request.topology.switches))
     is_new = np.ones(len(roomy), dtype=np.bool_)
     is_new[used] = False
-    rank = np.argsort(np.lexsort((request.tie, -roomy, is_new)))
+    rank = np.argsort(np.lexsort((request.tie.ranks, -roomy, is_new)))
     order = policy.order[np.argsort(rank[leaf[policy.order]], kind="stable")]
     left = policy.with_placed(first)
     shared = server_group_policy.shared_out(

@@ -25,8 +25,8 @@ def build_plan(problem: Problem, selection: Selection = "largest") -> Array:
     racks = leaf_sums(problem, problem.capacity)
     chosen = np.zeros_like(racks)
     if selection == "best_fit":
-        chosen[least_excess(racks, problem.awaiting, problem.tie)] = 1
-    of_rack = (problem.tie[leaf], -racks[leaf], -chosen[leaf])
+        chosen[least_excess(racks, problem.awaiting, problem.tie.ranks)] = 1
+    of_rack = (problem.tie.ranks[leaf], -racks[leaf], -chosen[leaf])
     return np.lexsort((problem.topology.name_rank, -problem.capacity, *of_rack))
 
 

@@ -98,7 +98,7 @@ class _Leaves:
         sizes = leaf_sums(problem, np.ones_like(problem.members))
         self.maxsize = int(max(sizes.max(initial=0), self.members.max(initial=0)))
         self.awaiting = problem.awaiting
-        self.tie = problem.tie  # rank of each switch among equals
+        self.tie = problem.tie.ranks  # rank of each switch among equals
 
     def weights(self) -> Array:
         first = self.members + np.minimum(self.free, self.awaiting)

@@ -18,7 +18,7 @@ from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.core.counterfactual.host_classes import NONE, NOT_A_CANDIDATE, HostClass, classes_in
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.logged.decision_entry import DecisionEntry, LoggedInput
-from hpc_sched.core.plan.problem import tie_order
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import MAX_LEVELS
@@ -83,7 +83,7 @@ def _rebuilt(entry: DecisionEntry, given: LoggedInput, left: int, awaiting: int)
     policy = entry.policy or None
     request = GroupRequest(
         topology=topology,
-        tie=tie_order(topology, entry.group or entry.instance or ""),
+        tie=TieOrder(topology, entry.group or entry.instance or ""),
         host_index=host_index,
         room=room,
         members=members,

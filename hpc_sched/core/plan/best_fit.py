@@ -34,11 +34,11 @@ def best_fit(problem: Problem, count: int, level: int, bounds: Bounds = UNBOUND)
             break
     room = leaf_sums(problem, problem.capacity)
     below = np.bincount(domain, weights=problem.capacity, minlength=len(room))
-    smallest = int(found[np.lexsort((problem.tie[found], below[found]))[0]])
+    smallest = int(found[np.lexsort((problem.tie.among(found), below[found]))[0]])
     inside = domain == smallest
     leaves = np.unique(topology.leaf_index[inside & (problem.capacity > 0)])
     has_members = leaf_sums(problem, problem.members) > 0
-    by_room = np.lexsort((problem.tie[leaves], -room[leaves], ~has_members[leaves]))
+    by_room = np.lexsort((problem.tie.among(leaves), -room[leaves], ~has_members[leaves]))
     if bounds.most_leaves is not None:
         new = bounds.most_leaves - int(has_members.sum())
         leaves = leaves[by_room[: new + int(has_members[leaves].sum())]]

@@ -77,7 +77,7 @@ class Gathering:
         is_youngest = np.zeros(number, dtype=np.bool_)
         is_youngest[domain[topology.leaf_index == self.youngest]] = True
         most = np.minimum(holds, int(members.sum()) + count)
-        order = np.lexsort((problem.tie, hops, ~is_youngest, -most))
+        order = np.lexsort((problem.tie.ranks, hops, ~is_youngest, -most))
         fits = (room >= left) & (holds >= self.size)
         for switch in order[fits[order]][:MOST_TRIED].tolist():
             yield domain == switch

@@ -1,6 +1,5 @@
 """The problem that the algorithms solve, a group of VMs and the room on hosts; VMs per leaf."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
+from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology.model import Topology
 
@@ -24,7 +24,7 @@ class Problem:
     capacity: Array
     members: Array  # shape (hosts,): VMs of the group that have a place
     awaiting: int  # VMs of the group without a place
-    tie: Array  # shape (switches,): rank of each switch among equals, see tie_order
+    tie: TieOrder  # of equal switches
     constraints: Constraints = NO_CONSTRAINTS
     # Whether VMs on one host count as nearer than VMs under one leaf. False with a policy of
     # soft anti-affinity, and if MDOBP chooses the hosts inside a leaf.
@@ -60,7 +60,7 @@ class Problem:
             capacity=host_counts(fabric, capacity),
             members=host_counts(fabric, members),
             awaiting=awaiting,
-            tie=tie_order(fabric, group_id),
+            tie=TieOrder(fabric, group_id),
         )
 
     def bounded(self, most: int) -> "Problem":
@@ -83,20 +83,3 @@ def host_counts(topology: Topology, counts: Mapping[str, int]) -> Array:
     for host, count in counts.items():
         array[topology.index_of(host)] = count
     return array
-
-
-def tie_order(topology: Topology, group_id: str) -> Array:
-    """Return the rank of each switch in the order in which a group takes equal switches.
-
-    By (blake2b of group id and switch name, name): always the same for one group, but different
-    for two, so that groups scheduled at the same time start in different leaves.
-    Shape (switches,).
-    """
-    salt = group_id.encode() + b"\0"
-    names = [switch.name for switch in topology.switches]
-    digests = (hashlib.blake2b(salt + name.encode(), digest_size=8).digest() for name in names)
-    keys = np.frombuffer(b"".join(digests), dtype=">u8")
-    order = np.argsort(keys, kind="stable")
-    if (keys[order][1:] == keys[order][:-1]).any():
-        order = np.array(sorted(range(len(names)), key=lambda s: (int(keys[s]), names[s])))
-    return np.argsort(order)

@@ -67,7 +67,7 @@ def spare_order(problem: Problem, plan: Plan | None) -> Array:
         outside,
         added_hops(problem, everyone),
         rooms[topology.leaf_index],
-        problem.tie[topology.leaf_index],
+        problem.tie.ranks[topology.leaf_index],
         *inside,
     )
     return np.lexsort(tuple(reversed(keys)))

@@ -51,7 +51,8 @@ def largest_gang(
     rooms = rooms_below(problem, level, bounds)
     only_members = with_members and problem.members.any()
     switches = np.unique(domain[problem.members > 0] if only_members else domain)
-    best = min(switches.tolist(), key=lambda s: (-int(rooms[s]), int(problem.tie[s])))
+    roomiest = switches[rooms[switches] == rooms[switches].max()]
+    best = int(roomiest[np.argmin(problem.tie.among(roomiest))])
     name = topology.switches[best]
     return Gang(level=topology.levels[level - 1], vms=int(rooms[best]), switch=name.name)
 

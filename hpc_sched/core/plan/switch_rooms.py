@@ -49,7 +49,7 @@ def largest_branch_first(
         size = np.bincount(row, sizes, number)
         if per_host is not None:
             size += np.bincount(of_hosts, per_host, number)
-        keys += [-size[row], problem.tie[row]]
+        keys += [-size[row], problem.tie.among(row)]
     return leaves[np.lexsort(keys[::-1])]
 
 

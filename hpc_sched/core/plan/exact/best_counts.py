@@ -40,7 +40,7 @@ def exact_leaf_counts(
     """
     topology = problem.topology
     if not count:
-        return LeafCounts(int(switches[np.argmin(problem.tie[switches])]), {})
+        return LeafCounts(int(switches[np.argmin(problem.tie.among(switches))]), {})
     leaves = OpenLeaves.of(problem, count)
     everyone = int(problem.members.sum()) + count
     greatest = Greatest(

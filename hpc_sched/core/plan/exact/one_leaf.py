@@ -50,7 +50,7 @@ def best_leaf(leaves: OpenLeaves, level: int, tops: Array) -> OneLeaf | None:
         room = leaves.room[row[first]]
         first = first[room == room.min()]
     if len(first) > 1:
-        first = first[[np.argmin(problem.tie[leaves.index[first]])]]
+        first = first[[np.argmin(problem.tie.among(leaves.index[first]))]]
     leaf = int(first[0])
     return OneLeaf(
         leaf=int(leaves.index[leaf]),

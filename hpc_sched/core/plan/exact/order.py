@@ -155,7 +155,7 @@ class LeafOrder:
         :param leaves: indices in ``topology.switches``
         """
         place = np.zeros(len(room), dtype=np.int64)
-        in_order = leaves[np.lexsort((problem.tie[leaves], has_members[leaves]))]
+        in_order = leaves[np.lexsort((problem.tie.among(leaves), has_members[leaves]))]
         place[in_order] = np.arange(len(leaves))
         return cls(problem, room, place, len(leaves))
 

@@ -63,7 +63,7 @@ def like(
 def with_others(tree: GroupTree, plan: LeafCounts, number: int) -> tuple[int, ...]:
     """Return the leaves of a plan without members, and the nearest others up to a number."""
     problem, top = tree.problem, tree.problem.topology.switches[plan.top]
-    takes = np.zeros_like(problem.tie)
+    takes = np.zeros_like(tree.members)
     takes[list(plan.counts)] = 1
     below = tree.open_leaves[tree.path[top.level - 1] == plan.top]
     return tuple(spread(problem, takes, below, number).tolist())
