@@ -15,7 +15,6 @@ from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
 from hpc_sched.core.plan.exact.one_leaf import best_leaf
 from hpc_sched.core.plan.exact.order import Greatest, ScoreWeights
 from hpc_sched.core.plan.exact.pruning.branches import used_branches
-from hpc_sched.core.plan.exact.pruning.filled_domains import saved_by_plan
 from hpc_sched.core.plan.exact.search import Point, Search, tops_of
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.switch_rooms import switches_with_room
@@ -82,8 +81,12 @@ def exact_leaf_counts(
     start = best_fit(problem, count, level, bounds)
     new = [leaf for leaf in start.counts if leaf not in with_members]
     sign = -1 if used < least else 1
-    if sign < 0 or not has_both:
-        # Again with all plans that save as much as one within the bounds.
-        known = saved_by_plan(leaves, level, start.counts)
-        free = searched(leaves, switches, greatest.weights(sign=sign, keeps_all=has_both), known)
-    return LeafBound(most, least, sign, greatest, among, effort).best(free, new)
+    if sign < 0:
+        free = searched(leaves, switches, greatest.weights(sign=sign, keeps_all=has_both))
+
+    def saving(hops: int, weights: ScoreWeights) -> Search:
+        return searched(leaves, switches, weights, hops)
+
+    is_spread = has_both or sign < 0
+    bound = LeafBound(*(most, least, sign, greatest, among), None if is_spread else saving, effort)
+    return bound.best(free, new)

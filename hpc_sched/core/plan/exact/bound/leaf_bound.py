@@ -56,6 +56,9 @@ class LeafBound:
     greatest: Greatest
     # The best plan on some leaves and those of members, if they have room for all VMs.
     among: Callable[[Iterable[int], ScoreWeights], Search | None]
+    # The search at a price for all plans that save at least some hops, see Point.saved. None if
+    # the one without a price has all of them.
+    saving: Callable[[int, ScoreWeights], Search] | None
     effort: Effort
 
     @property
@@ -71,7 +74,7 @@ class LeafBound:
     def best(self, free: Search, start: Sequence[int]) -> LeafCounts:
         """Return the best plan within the bounds.
 
-        :param free: the search without a price
+        :param free: the search without a price for the best plan of all
         :param start: leaves within the bounds that have room for all VMs
         :raises TimeLimitPassed: if the limit passes before any plan is found
         """
@@ -85,19 +88,25 @@ class LeafBound:
 
     def _improve(self, known: Known, free: Point, start: Sequence[int]) -> bool:
         """Look for the best plan; True if it is found."""
-        bracket, point, nearest = PriceBracket(self.limit, free, known.point), free, free
+        bracket = PriceBracket(self.limit, free, known.point)
+        point, saving = free, self.saving
+        nearest: Point | None = None
         has_mixed = False
         while bracket.price is not None:
             began = self.effort.made
             weights = self._weights(bracket.price)
-            point = Point.best_of(point.search.at(weights, self._least_score(point, known)))
+            if saving is None:
+                search = point.search.at(weights, self._least_score(point, known))
+            else:
+                search, saving = saving(known.point.saved, weights), None
+            point = Point.best_of(search)
             bracket.add(point)
             if point.leaves == self.limit and self.allows(point.leaves):
                 known.point, known.counts = point, point.counts()
                 return True
             if self.allows(point.leaves):
                 known.add(point)
-            nearest = min(nearest, point, key=self._most)
+            nearest = point if nearest is None else min(nearest, point, key=self._most)
             if not self._is_near(bracket, nearest, known):
                 continue
             if not has_mixed:
@@ -108,6 +117,7 @@ class LeafBound:
             is_costly = _CHEAP * (self.effort.made - began) > self._left()
             if is_costly and self._is_near(bracket, nearest, known):
                 break
+        assert nearest is not None  # a price is tried at least
         return self._list(known, nearest)
 
     def _weights(self, price: Fraction) -> ScoreWeights:

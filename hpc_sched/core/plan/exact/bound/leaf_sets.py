@@ -40,7 +40,7 @@ def like(
             yield leaves
     is_new = tree.members[tree.open_leaves] == 0
     leaves, path = tree.open_leaves[is_new], tree.path[1:, is_new]
-    order = np.lexsort((tree.order.place[leaves], -room[leaves]))
+    order = np.lexsort((tree.problem.tie.among(leaves), -room[leaves]))
     leaves, path = leaves[order], path[:, order]
     is_other = ~np.isin(leaves, last)
     # The room of the last plan's leaves, without 0, 1, 2 .. of those with few VMs.

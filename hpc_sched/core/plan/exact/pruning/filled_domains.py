@@ -1,7 +1,6 @@
 """How much a plan saves at least: what one saves that fills the largest leaves below a switch."""
 
 import itertools
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -31,17 +30,6 @@ def saved_by_filling(leaves: OpenLeaves, level: int, allowed: Array) -> int:
     takes = np.zeros_like(leaves.index)
     takes[allowed[order]] = _filled(rooms[order], domain[order], count)
     return int(_saved(leaves, takes, lowest, level)[has_room[lowest - 1]].max())
-
-
-def saved_by_plan(leaves: OpenLeaves, level: int, counts: Mapping[int, int]) -> int:
-    """Return the hops that a plan saves, less what all pairs cost through its top.
-
-    :param counts: VMs by leaf, as an index in ``topology.switches``
-    """
-    takes = np.zeros_like(leaves.index)
-    takes[np.searchsorted(leaves.index, list(counts))] = list(counts.values())
-    top = leaves.path[level - 1, np.argmax(takes)]
-    return int(_saved(leaves, takes, level, level)[top])
 
 
 def _filled(rooms: Array, domain: Array, count: int) -> Array:
