@@ -13,7 +13,7 @@ from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, server_group_policy
 from hpc_sched.core.constraints.server_group_policy import HardPolicy
 from hpc_sched.core.extra_specs import HPCSpecs
-from hpc_sched.core.plan.problem import Problem, host_counts
+from hpc_sched.core.plan.problem import KeptSums, Problem, host_counts
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.processors.group_processors import HostProcessors
@@ -74,6 +74,7 @@ class PlacementInput:
     # Most VMs of the group, members included, on a host of the topology; None: unbounded.
     most_per_host: int | None = None
     gathering: Gathering | None = None  # None: a group that is apart is not brought together
+    kept: KeptSums | None = None  # of rooms per host of the topology; see Problem.kept
 
     @classmethod
     def of(
@@ -290,6 +291,7 @@ class PlacementInput:
             constraints=self.constraints,
             pack_hosts=self.pack_hosts,
             packing=packing,
+            kept=self.kept,
         )
         return problem if self.most_per_host is None else problem.bounded(self.most_per_host)
 

@@ -10,7 +10,8 @@ from hpc_sched.core.constraints import UNBOUND, Bounds
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.switch_rooms import (
     largest_branch_first,
-    leaf_sums,
+    leaf_members,
+    leaf_room,
     switches_with_room,
 )
 
@@ -32,12 +33,12 @@ def best_fit(problem: Problem, count: int, level: int, bounds: Bounds = UNBOUND)
         found = found[np.isin(found, domain[np.isin(above, tops)])]
         if len(found):
             break
-    room = leaf_sums(problem, problem.capacity)
+    room = leaf_room(problem)
     below = np.bincount(domain, weights=problem.capacity, minlength=len(room))
     smallest = int(found[np.lexsort((problem.tie.among(found), below[found]))[0]])
     inside = domain == smallest
     leaves = np.unique(topology.leaf_index[inside & (problem.capacity > 0)])
-    has_members = leaf_sums(problem, problem.members) > 0
+    has_members = leaf_members(problem) > 0
     by_room = np.lexsort((problem.tie.among(leaves), -room[leaves], ~has_members[leaves]))
     if bounds.most_leaves is not None:
         new = bounds.most_leaves - int(has_members.sum())
@@ -60,7 +61,7 @@ def filled(problem: Problem, leaves: Array, count: int, given: Array | None = No
     :param leaves: those to fill
     :param given: VMs that leaves take besides. Shape (switches,)
     """
-    room = leaf_sums(problem, problem.capacity) - (0 if given is None else given)
+    room = leaf_room(problem) - (0 if given is None else given)
     leaves = np.unique(leaves)
     in_order = largest_branch_first(problem, leaves, room[leaves])
     before = np.cumsum(room[in_order]) - room[in_order]
@@ -78,7 +79,7 @@ def spread(problem: Problem, takes: Array, leaves: Array, number: int) -> Array:
     :param leaves: those that may be used
     """
     leaves = np.unique(leaves)
-    leaves = leaves[leaf_sums(problem, problem.members)[leaves] == 0]
+    leaves = leaves[leaf_members(problem)[leaves] == 0]
     sizes = np.where(takes[leaves] > 0, len(leaves) + 1, 1)
     members = np.where(problem.members > 0, len(leaves) + 1, 0)
     in_order = largest_branch_first(problem, leaves, sizes, members)
@@ -91,6 +92,6 @@ def saved_hops(problem: Problem, takes: Array) -> int:
     :param takes: VMs per leaf. Shape (switches,)
     """
     topology = problem.topology
-    everyone = (leaf_sums(problem, problem.members) + takes)[topology.leaf_switches]
+    everyone = (leaf_members(problem) + takes)[topology.leaf_switches]
     below = [np.bincount(row, weights=everyone) for row in topology.leaf_path[:-1]]
     return sum(int((vms * (vms - 1)).sum()) for vms in below)

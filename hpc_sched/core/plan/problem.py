@@ -13,6 +13,14 @@ from hpc_sched.topology.model import Topology
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class KeptSums:
+    """Numbers per host and their sums by leaf, kept by a caller that plans again and again."""
+
+    per_host: Array
+    by_leaf: Array  # 0 for switches above leaves. Shape (switches,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """How many VMs each host of a fabric takes, and the group. Arrays are read-only.
 
@@ -30,6 +38,7 @@ class Problem:
     # soft anti-affinity, and if MDOBP chooses the hosts inside a leaf.
     pack_hosts: bool = True
     packing: MDOBPInput | None = None  # the input of MDOBP, if it chooses hosts; rows per host
+    kept: KeptSums | None = None  # read where its numbers are the very array of the capacity
 
     @classmethod
     def from_counts(

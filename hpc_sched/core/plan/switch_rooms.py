@@ -14,6 +14,21 @@ def leaf_sums(problem: Problem, per_host: Array | Mask) -> Array:
     return sums.astype(np.int64)
 
 
+def leaf_room(problem: Problem) -> Array:
+    """Return the capacity of each leaf; 0 for switches above. Shape (switches,)."""
+    kept = problem.kept
+    if kept is not None and kept.per_host is problem.capacity:
+        return kept.by_leaf
+    return leaf_sums(problem, problem.capacity)
+
+
+def leaf_members(problem: Problem) -> Array:
+    """Return the members in each leaf; 0 for switches above. Shape (switches,)."""
+    hosts = np.flatnonzero(problem.members)
+    leaf, number = problem.topology.leaf_index[hosts], len(problem.topology.switches)
+    return np.bincount(leaf, problem.members[hosts], number).astype(np.int64)
+
+
 def sums_by_switch(path: Array, numbers: Array, switches: int) -> Array:
     """Return the sums of numbers below each switch. Shape (switches,).
 
@@ -67,8 +82,8 @@ def rooms_below(problem: Problem, level: int, bounds: Bounds = UNBOUND) -> Array
         with most room. At least: below a switch with too few leaves each VM needs one of its own
     """
     topology = problem.topology
-    room = leaf_sums(problem, problem.capacity)
-    here = leaf_sums(problem, problem.members) > 0
+    room = leaf_room(problem)
+    here = leaf_members(problem) > 0
     leaf, domain = topology.leaf_switches, topology.leaf_path[level - 1]
     if bounds.most_leaves is not None:
         order = np.lexsort((-room[leaf], ~here[leaf], domain))
@@ -90,8 +105,8 @@ def switches_with_room(problem: Problem, count: int, level: int, bounds: Bounds)
     :param bounds: on the leaves of the group, the members' leaves included
     """
     topology = problem.topology
-    domain, has_members = topology.groups[level - 1], problem.members > 0
-    with_members = np.unique(domain[has_members])
+    has_members = np.flatnonzero(problem.members)
+    with_members = np.unique(topology.groups[level - 1, has_members])
     leaves = len(np.unique(topology.leaf_index[has_members]))
     is_over = bounds.most_leaves is not None and leaves > bounds.most_leaves
     if len(with_members) > 1 or is_over:

@@ -8,7 +8,7 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask, Reals
 from hpc_sched.core.plan.problem import Problem
-from hpc_sched.core.plan.switch_rooms import leaf_sums, sums_by_switch
+from hpc_sched.core.plan.switch_rooms import leaf_room, sums_by_switch
 
 
 def saved_by(vms: Array | int, members: Array | int, rise: Array | int) -> Array:
@@ -80,7 +80,7 @@ class OpenLeaves:
         """Return the leaves with room. O(hosts + leaves * levels)."""
         topology = problem.topology
         number = len(topology.switches)
-        by_leaf = leaf_sums(problem, problem.capacity)
+        by_leaf = leaf_room(problem)
         has_room = by_leaf[topology.leaf_switches] > 0
         index, path = topology.leaf_switches[has_room], topology.leaf_path[:, has_room]
         above = np.full(len(index), -1)
@@ -197,14 +197,19 @@ class OpenLeaves:
         rise, here = (np.repeat(each, hosts.number) for each in (self.rise, self.here))
         mean = pairs / vms + rise * (vms - 1 + 2 * here)
         found: Reals = np.maximum.reduceat(mean, first)
-        mixed = self.is_mixed
-        if mixed.any():
-            on_host = np.zeros(len(takes))
-            if self.problem.pack_hosts:
-                on_host = (np.minimum(hosts.capacity, most) - 1) / 2 + hosts.members
+        if self.is_mixed.any():
             vms = np.minimum(self.rooms, most)
-            upper = np.maximum.reduceat(on_host, first) + self.rise * (vms - 1 + 2 * self.here)
-            found = np.where(mixed, upper, found)
+            upper = self.most_on_host(most) + self.rise * (vms - 1 + 2 * self.here)
+            found = np.where(self.is_mixed, upper, found)
+        return found
+
+    def most_on_host(self, most: int) -> Reals:
+        """Return the most pairs on one host that a VM adds in the mean, of up to ``most`` VMs."""
+        if not self.problem.pack_hosts:
+            return np.zeros(len(self.index))
+        hosts = self.hosts
+        pairs = (np.minimum(hosts.capacity, most) - 1) / 2 + hosts.members
+        found: Reals = np.maximum.reduceat(pairs, hosts.starts)
         return found
 
     def saved_above(self, leaves: Array, vms: int, low: int, high: int) -> Array:

@@ -1,8 +1,10 @@
 """Bounds on what VMs save below each switch, as tables by number of VMs.
 
 Just above leaves VMs save at most as if each leaf took any part of its room at the mean that is
-the best there: leaves are filled by that mean. Above, VMs save in the mean no more than as many or
-fewer VMs save below the best child.
+the best there: leaves are filled by that mean. And at most as if each took VMs as the leaf with the
+largest hosts does, of which the first VM adds as many pairs on its host as they add in the mean:
+then full leaves are best. Above, VMs save in the mean no more than as many or fewer VMs save below
+the best child.
 """
 
 import itertools
@@ -34,15 +36,17 @@ class SavingBounds:
         """Return the tables of the switches above some leaves, as indices into them."""
         count, topology = leaves.count, leaves.problem.topology
         means, rooms = leaves.most_means(count)[allowed], leaves.rooms[allowed]
+        linear = (leaves.most_on_host(count) + 2 * leaves.rise * leaves.here)[allowed]
         order = np.lexsort((-means, leaves.above[allowed]))
         parents, first = np.unique(leaves.above[allowed[order]], return_index=True)
         most_of_leaf, in_leaves = {}, {}
         children: dict[int, set[int]] = {}
         for parent, part in zip(parents.tolist(), np.split(order, first[1:]), strict=True):
-            in_full = np.cumsum(rooms[part])
-            takes = np.clip(count - in_full + rooms[part], 0, rooms[part])
-            saved = np.cumsum(np.repeat(means[part], takes))
-            in_leaves[parent] = _whole(np.concatenate(([0.0], saved)))
+            bound = np.minimum(
+                _by_means(rooms[part], means[part], count),
+                _convex(rooms[part], int(leaves.rise[allowed[part[0]]]), linear[part].max(), count),
+            )
+            in_leaves[parent] = _whole(bound)
             most_of_leaf[parent] = min(int(rooms[part].max()), count)
             for child, above in itertools.pairwise(topology.upwards(parent)):
                 children.setdefault(above, set()).add(child)
@@ -81,6 +85,30 @@ class SavingBounds:
             vms = np.arange(1, len(part))
             np.maximum(means[1 : len(part)], part[1:] / vms, out=means[1 : len(part)])
         return _whole(np.maximum.accumulate(means) * np.arange(len(means)))
+
+
+def _by_means(rooms: Array, means: Reals, count: int) -> Reals:
+    """Return what VMs save if leaves are filled one after the other, each at its mean.
+
+    Shape (VMs + 1,).
+    """
+    takes = np.clip(count - np.cumsum(rooms) + rooms, 0, rooms)
+    return np.concatenate(([0.0], np.cumsum(np.repeat(means, takes))))
+
+
+def _convex(rooms: Array, rise: int, linear: float, count: int) -> Reals:
+    """Return what VMs save if k of them save ``rise * k * (k - 1) + linear * k`` in any leaf.
+
+    That is convex: the largest leaves are filled, and one takes the rest. Shape (VMs + 1,).
+    """
+    largest = np.sort(rooms)[::-1]
+    ends = np.concatenate(([0], np.cumsum(largest)))
+    vms = np.arange(min(int(ends[-1]), count) + 1)
+    full = np.searchsorted(ends, vms, side="right") - 1
+    rest = vms - ends[full]
+    in_full = np.concatenate(([0], np.cumsum(saved_by(largest, 0, rise))))
+    saved: Reals = in_full[full] + saved_by(rest, 0, rise) + linear * vms
+    return saved
 
 
 def _whole(bound: Reals) -> Array:
