@@ -11,6 +11,9 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.topology.model import Topology
 
 
+_MANY = 8  # all switches are hashed, once, for more than one of this number
+
+
 @dataclass(frozen=True, eq=False)
 class TieOrder:
     """The order of a group's switches: by (blake2b of group id and switch name, name).
@@ -30,9 +33,9 @@ class TieOrder:
     def among(self, switches: Array) -> Array:
         """Return the ranks of some switches among each other, in the shape of ``switches``.
 
-        Of these alone the names are hashed: hardly any plan depends on those of all.
+        Of few of them these alone are hashed: hardly any plan depends on the names of all.
         """
-        if "ranks" in self.__dict__:
+        if "ranks" in self.__dict__ or _MANY * len(switches) > len(self.topology.switches):
             return self.ranks[switches]
         found, index = np.unique(switches, return_inverse=True)
         if len(found) == 1:

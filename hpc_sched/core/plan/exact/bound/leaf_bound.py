@@ -118,7 +118,9 @@ class LeafBound:
             if is_costly and self._is_near(bracket, nearest, known):
                 break
         assert nearest is not None  # a price is tried at least
-        return self._list(known, nearest)
+        # Once more without what no plan uses that is as good as the known one: lists are long.
+        trimmed = nearest.search.at(nearest.search.weights, self._least_score(nearest, known))
+        return self._list(known, Point.best_of(trimmed))
 
     def _weights(self, price: Fraction) -> ScoreWeights:
         has_both = self.most is not None and self.least > 0
