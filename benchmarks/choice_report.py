@@ -20,6 +20,21 @@ HALF_HOSTS, HALF_MORE = 5_000, 1.5
 MEGABYTES = 60
 
 
+def median_interval(numbers: Sequence[float]) -> tuple[float, float] | None:
+    """Return where the true median is with 95 % certainty, by ranks (binomial).
+
+    None where so few numbers cannot tell.
+    """
+    count, tail, outside = len(numbers), 1, 0
+    while tail <= 0.025 * 2**count:
+        outside += 1
+        tail += math.comb(count, outside)
+    if not outside:
+        return None
+    ordered = sorted(numbers)
+    return ordered[outside - 1], ordered[count - outside]
+
+
 @dataclass
 class Row:
     """One kind of request on one side."""
@@ -41,18 +56,8 @@ class Row:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Where the true median is with 95 % certainty, by the ranks of the ratios (binomial).
-
-        None where so few ratios cannot tell.
-        """
-        count, tail, outside = len(self.ratios), 1, 0
-        while tail <= 0.025 * 2**count:
-            outside += 1
-            tail += math.comb(count, outside)
-        if not outside:
-            return None
-        ordered = sorted(self.ratios)
-        return ordered[outside - 1], ordered[count - outside]
+        """Where the true median of the ratios is with 95 % certainty; None for too few."""
+        return median_interval(self.ratios)
 
     @property
     def target(self) -> float | None:
