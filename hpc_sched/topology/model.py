@@ -77,6 +77,8 @@ class Topology:
     # Follow from the others. Leaves are in the order of ``switches``.
     leaf_switches: NDArray[np.int64] = field(init=False)  # index of each leaf. Shape (leaves,)
     leaf_path: NDArray[np.int64] = field(init=False)  # groups, by leaf. Shape (depth, leaves)
+    # The switch just above each leaf, -1 for a root. Shape (leaves,)
+    leaf_above: NDArray[np.int64] = field(init=False)
     switch_levels: NDArray[np.int64] = field(init=False)  # shape (switches,)
 
     def __post_init__(self) -> None:
@@ -86,6 +88,8 @@ class Topology:
         leaves = np.flatnonzero(host >= 0)
         object.__setattr__(self, "leaf_switches", leaves)
         object.__setattr__(self, "leaf_path", self.groups[:, host[leaves]])
+        above = np.array([switch.parent for switch in self.switches], dtype=np.int64)
+        object.__setattr__(self, "leaf_above", above[leaves])
         levels = np.array([switch.level for switch in self.switches], dtype=np.int64)
         object.__setattr__(self, "switch_levels", levels)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core.plan.leaf_hosts import leaf_gains, leaf_hosts, places
+from hpc_sched.core.plan.leaf_hosts import leaf_gains, leaf_hosts, open_hosts, places
 from hpc_sched.core.plan.planner import plan
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan
@@ -44,7 +44,7 @@ def one_leaf(
 
 def filled(problem: Problem, count: int) -> list[str]:
     """Return the names of the hosts of ``count`` VMs in the only leaf, in order."""
-    [hosts] = leaf_hosts(problem, count, np.arange(len(problem.capacity))).values()
+    [hosts] = open_hosts(problem, [0]).values()
     return [problem.topology.hosts[i] for i in places(problem, hosts, count)]
 
 

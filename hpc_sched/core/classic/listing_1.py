@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.leaf_hosts import leaf_hosts, places
+from hpc_sched.core.plan.leaf_hosts import open_hosts, places
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.ranking import move_to_front
 from hpc_sched.core.plan.switch_rooms import leaf_sums
@@ -130,5 +130,4 @@ class _Leaves:
 
 
 def _places_in_leaf(problem: Problem, leaf: int, count: int) -> list[int]:
-    here = np.flatnonzero((problem.topology.leaf_index == leaf) & (problem.capacity > 0))
-    return places(problem, leaf_hosts(problem, count, here)[leaf], count)
+    return places(problem, open_hosts(problem, [leaf])[leaf], count)

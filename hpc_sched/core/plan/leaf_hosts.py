@@ -3,7 +3,7 @@
 import functools
 import heapq
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,31 +71,45 @@ def leaf_gains(hosts: LeafHosts, most: int) -> Array:
     return functools.reduce(lambda one, two: maxplus(one, two, most), hosts.gains)[: most + 1]
 
 
-def places(problem: Problem, hosts: LeafHosts, count: int) -> list[int]:
+def open_hosts(problem: Problem, leaves: Sequence[int]) -> dict[int, Array]:
+    """Return the hosts with room of some leaves, as indices into ``topology.hosts``. O(hosts)."""
+    leaf = problem.topology.leaf_index
+    if len(leaves) < 2:
+        return {one: ((leaf == one) & (problem.capacity > 0)).nonzero()[0] for one in leaves}
+    is_wanted = np.zeros(len(problem.topology.switches), dtype=np.bool_)
+    is_wanted[leaves] = True
+    [hosts] = (is_wanted[leaf] & (problem.capacity > 0)).nonzero()
+    hosts = hosts[leaf[hosts].argsort(kind="stable")]
+    found, first = np.unique(leaf[hosts], return_index=True)
+    return dict(zip(found.tolist(), np.split(hosts, first[1:]), strict=True))
+
+
+def places(problem: Problem, hosts: Array, count: int) -> list[int]:
     """Return the host of each of ``count`` VMs in a leaf, as indices into ``topology.hosts``.
 
     If MDOBP chooses hosts: its choice for one VM after the other. Without ``pack_hosts``: a host
     with the fewest members each time. Else the fewest hosts are filled, so that most pairs share
     one: hosts with most VMs first, then those with less excess capacity, then by name.
+
+    :param hosts: those of the leaf with room
     """
-    if len(hosts.hosts) == len(hosts.hosts[0]) == 1:
-        return [int(hosts.hosts[0][0])] * count
+    if len(hosts) == 1:
+        return [hosts.item()] * count
+    capacity, members, rank = problem.capacity, problem.members, problem.topology.name_rank
     if problem.packing is not None:
-        return mdobp.places(
-            problem.packing,
-            problem.members,
-            problem.topology.name_rank,
-            problem.capacity,
-            np.concatenate(hosts.hosts),
-            count,
-        )
+        return mdobp.places(problem.packing, members, rank, capacity, hosts, count)
     if not problem.pack_hosts:
-        return _spread(problem, np.concatenate(hosts.hosts), count)
-    capacity, rank = problem.capacity, problem.topology.name_rank
-    shares = zip(hosts.members, hosts.hosts, _shares(hosts, count), strict=True)
+        return _spread(problem, hosts, count)
+    here = members[hosts]
+    if (here == here[0]).all():
+        classes = [(here.item(0), hosts[np.lexsort((rank[hosts], -capacity[hosts]))], count)]
+    else:
+        [inside] = leaf_hosts(problem, count, hosts).values()
+        shares = _shares(inside, count)
+        classes = list(zip(inside.members, inside.hosts, shares, strict=True))
     taken = [
-        (-(members + takes), -members, int(capacity[host]) - takes, int(rank[host]), host, takes)
-        for members, indices, share in shares
+        (-(already + takes), -already, int(capacity[host]) - takes, int(rank[host]), host, takes)
+        for already, indices, share in classes
         for host, takes in _fill(problem, indices, share)
     ]
     return [host for *_, host, takes in sorted(taken) for _ in range(takes)]

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from hpc_sched.core.constraints import UNBOUND, Bounds, level_of
-from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.core.hopbyte import hop_bytes_of_leaves
 from hpc_sched.core.plan import leaf_hosts
 from hpc_sched.core.plan.best_fit import best_fit
 from hpc_sched.core.plan.exact.best_counts import exact_leaf_counts
@@ -130,27 +130,27 @@ def solve(
 def _plan_of(problem: Problem, found: LeafCounts) -> Plan:
     topology = problem.topology
     counts = dict(found.counts)
-    among = np.flatnonzero((problem.capacity > 0) & np.isin(topology.leaf_index, list(counts)))
-    inside = leaf_hosts.leaf_hosts(problem, sum(counts.values()), among)
     order = list(counts)
     if len(order) > 1:
         # The first slots, however many are used, are near each other.
         leaves, vms = np.array(sorted(counts.items())).T
         order = largest_branch_first(problem, leaves, vms, problem.members).tolist()
+    inside = leaf_hosts.open_hosts(problem, order)
     places = [
-        topology.hosts[host]
-        for leaf in order
-        for host in leaf_hosts.places(problem, inside[leaf], counts[leaf])
+        host for leaf in order for host in leaf_hosts.places(problem, inside[leaf], counts[leaf])
     ]
     hosts = Counter(places)
-    everyone = hosts.copy()
-    for i in np.flatnonzero(problem.members):
-        everyone[topology.hosts[i]] += int(problem.members[i])
+    everyone, by_leaf = hosts.copy(), Counter(counts)
+    for i in problem.members.nonzero()[0].tolist():
+        here = problem.members.item(i)
+        everyone[i] += here
+        by_leaf[topology.leaf_index.item(i)] += here
+    pairs = sum(vms * (vms - 1) // 2 for vms in everyone.values())
     return Plan(
-        hosts=dict(hosts),
-        places=tuple(places),
+        hosts={topology.hosts[host]: vms for host, vms in hosts.items()},
+        places=tuple([topology.hosts[host] for host in places]),
         leaves={topology.switches[leaf].name: counts[leaf] for leaf in order},
-        hop_bytes=hop_bytes_of_counts(topology=topology, counts=everyone),
+        hop_bytes=hop_bytes_of_leaves(topology=topology, counts=by_leaf, pairs=pairs),
         switch=topology.switches[found.top].name,
         is_proven=found.is_proven,
     )

@@ -24,7 +24,7 @@ def leaf_room(problem: Problem) -> Array:
 
 def leaf_members(problem: Problem) -> Array:
     """Return the members in each leaf; 0 for switches above. Shape (switches,)."""
-    hosts = np.flatnonzero(problem.members)
+    [hosts] = problem.members.nonzero()
     leaf, number = problem.topology.leaf_index[hosts], len(problem.topology.switches)
     return np.bincount(leaf, problem.members[hosts], number).astype(np.int64)
 
@@ -83,8 +83,10 @@ def rooms_below(problem: Problem, level: int, bounds: Bounds = UNBOUND) -> Array
     """
     topology = problem.topology
     room = leaf_room(problem)
-    here = leaf_members(problem) > 0
     leaf, domain = topology.leaf_switches, topology.leaf_path[level - 1]
+    if bounds.most_leaves is None and not bounds.least_leaves:
+        return np.bincount(domain, room[leaf], len(room)).astype(np.int64)
+    here = leaf_members(problem) > 0
     if bounds.most_leaves is not None:
         order = np.lexsort((-room[leaf], ~here[leaf], domain))
         leaf, domain = leaf[order], domain[order]
@@ -105,15 +107,19 @@ def switches_with_room(problem: Problem, count: int, level: int, bounds: Bounds)
     :param bounds: on the leaves of the group, the members' leaves included
     """
     topology = problem.topology
-    has_members = np.flatnonzero(problem.members)
-    with_members = np.unique(topology.groups[level - 1, has_members])
-    leaves = len(np.unique(topology.leaf_index[has_members]))
-    is_over = bounds.most_leaves is not None and leaves > bounds.most_leaves
-    if len(with_members) > 1 or is_over:
-        return with_members[:0]
+    [has_members] = problem.members.nonzero()
+    with_members = has_members
+    if len(has_members):
+        with_members = np.unique(topology.groups[level - 1, has_members])
+        leaves = len(np.unique(topology.leaf_index[has_members]))
+        is_over = bounds.most_leaves is not None and leaves > bounds.most_leaves
+        if len(with_members) > 1 or is_over:
+            return with_members[:0]
     rooms = rooms_below(problem, level, bounds)
     if len(with_members):
         with_room: Array = with_members[rooms[with_members] >= count]
-        return with_room
-    is_top = np.bincount(topology.leaf_path[level - 1], minlength=len(rooms)) > 0
-    return np.flatnonzero(is_top & (rooms >= count))
+    elif count:
+        [with_room] = (rooms >= count).nonzero()
+    else:
+        with_room = np.unique(topology.leaf_path[level - 1])
+    return with_room

@@ -10,7 +10,6 @@ import numpy as np
 from hpc_sched.core.arrays import Array
 from hpc_sched.topology.model import Topology
 
-
 _MANY = 8  # all switches are hashed, once, for more than one of this number
 
 

@@ -57,13 +57,14 @@ def _classes(
 
     Leaves are indices into ``open_``, in tie order or the largest first.
     """
-    hosts, rooms, here, above = open_.hosts, open_.rooms, open_.here, open_.above
-    packs = open_.problem.pack_hosts
-    is_one, on_host = hosts.number == 1, hosts.members[hosts.starts]
-    is_convex = is_one | (hosts.largest == 1)
-    is_convex &= ~open_.is_mixed
-    if not packs:
-        is_convex[:], is_one, on_host = True, np.zeros_like(is_one), np.zeros_like(on_host)
+    rooms, here, above = open_.rooms, open_.here, open_.above
+    if open_.shares_hosts:
+        hosts = open_.hosts
+        is_one, on_host = hosts.number == 1, hosts.members[hosts.starts]
+        is_convex = (is_one | (hosts.largest == 1)) & ~open_.is_mixed
+    else:
+        is_one, on_host = np.zeros(len(rooms), dtype=np.bool_), np.zeros_like(rooms)
+        is_convex = ~is_one
     place = order.place[open_.index]
     keys = (above, is_one, on_host, here, *([rooms] if is_spread else []))
     for part in _alike(among[is_convex[among]], keys, -rooms, place):

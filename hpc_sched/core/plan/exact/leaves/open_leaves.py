@@ -78,18 +78,16 @@ class OpenLeaves:
     @classmethod
     def of(cls, problem: Problem, count: int) -> "OpenLeaves":
         """Return the leaves with room. O(hosts + leaves * levels)."""
-        topology = problem.topology
+        topology, by_leaf = problem.topology, leaf_room(problem)
         number = len(topology.switches)
-        by_leaf = leaf_room(problem)
-        has_room = by_leaf[topology.leaf_switches] > 0
-        index, path = topology.leaf_switches[has_room], topology.leaf_path[:, has_room]
-        above = np.full(len(index), -1)
-        for row in path[::-1]:
-            above = np.where(row == path[0], above, row)
+        [is_open] = by_leaf[topology.leaf_switches].nonzero()
+        index, path = topology.leaf_switches[is_open], topology.leaf_path[:, is_open]
         room = sums_by_switch(path, by_leaf[index], number)
-        hosts = np.flatnonzero(problem.members)
-        members = sums_by_switch(topology.groups[:, hosts], problem.members[hosts], number)
-        return cls(problem, count, index, path, above, room, members)
+        [hosts] = problem.members.nonzero()
+        members = np.zeros(number, dtype=np.int64)
+        if len(hosts):
+            members = sums_by_switch(topology.groups[:, hosts], problem.members[hosts], number)
+        return cls(problem, count, index, path, topology.leaf_above[is_open], room, members)
 
     @cached_property
     def rooms(self) -> Array:
@@ -114,6 +112,14 @@ class OpenLeaves:
         return np.where(self.above < 0, 0, self.levels[self.above] - 1)
 
     @cached_property
+    def shares_hosts(self) -> bool:
+        """Whether several VMs of the group on one host, members among them, count as nearer."""
+        problem = self.problem
+        if not problem.pack_hosts:
+            return False
+        return bool(problem.members.any()) or (self.count > 1 and int(problem.capacity.max()) > 1)
+
+    @cached_property
     def hosts(self) -> OpenHosts:
         """The hosts with room."""
         return OpenHosts.of(self.problem, self.count)
@@ -121,7 +127,7 @@ class OpenLeaves:
     @cached_property
     def is_mixed(self) -> Mask:
         """True for leaves with hosts of several numbers of members."""
-        if not self.problem.pack_hosts or not self.here.any():
+        if not self.shares_hosts or not self.members.any():
             return np.zeros(len(self.index), dtype=np.bool_)
         hosts = self.hosts
         last = hosts.starts + hosts.number - 1
@@ -138,16 +144,14 @@ class OpenLeaves:
     def takes(self, vms: Array | int) -> Array:
         """Return the VMs of each host if leaves take some. Shape (hosts with room,)."""
         hosts = self.hosts
-        before = np.cumsum(hosts.capacity) - hosts.capacity
-        before -= np.repeat(before[hosts.starts], hosts.number)
-        most = np.repeat(np.broadcast_to(vms, len(self.index)), hosts.number)
-        takes: Array = np.clip(most - before, 0, hosts.capacity)
-        return takes
+        capacity = hosts.capacity
+        before = capacity.cumsum() - capacity
+        before -= before[hosts.starts].repeat(hosts.number)
+        most = vms if isinstance(vms, int) else vms.repeat(hosts.number)
+        return np.minimum(np.maximum(most - before, 0), capacity)
 
     def pairs_of(self, takes: Array) -> Array:
         """Return the pairs on one host that new VMs add. Shape of ``takes``, by host."""
-        if not self.problem.pack_hosts:
-            return np.zeros_like(takes)
         return takes * (takes - 1 + 2 * self.hosts.members) // 2
 
     def pairs(self, vms: Array | int) -> Array:
@@ -155,7 +159,7 @@ class OpenLeaves:
 
         The most that there are, but for leaves that are mixed: there it is what can be had.
         """
-        if not self.problem.pack_hosts or (self.count == 1 and not self.here.any()):
+        if not self.shares_hosts:
             return np.zeros_like(self.index)
         pairs: Array = np.add.reduceat(self.pairs_of(self.takes(vms)), self.hosts.starts)
         return pairs
@@ -187,14 +191,17 @@ class OpenLeaves:
 
         Exact for leaves that are not mixed.
         """
+        if not self.shares_hosts:
+            vms = np.minimum(self.rooms, most)
+            return (self.rise * (vms - 1 + 2 * self.here)).astype(np.float64)
         hosts = self.hosts
         takes = self.takes(most)
-        pairs = np.cumsum(own := self.pairs_of(takes))
-        vms = np.cumsum(takes)
+        pairs = (own := self.pairs_of(takes)).cumsum()
+        vms = takes.cumsum()
         first = hosts.starts
-        pairs -= np.repeat(pairs[first] - own[first], hosts.number)
-        vms -= np.repeat(vms[first] - takes[first], hosts.number)
-        rise, here = (np.repeat(each, hosts.number) for each in (self.rise, self.here))
+        pairs -= (pairs[first] - own[first]).repeat(hosts.number)
+        vms -= (vms[first] - takes[first]).repeat(hosts.number)
+        rise, here = self.rise.repeat(hosts.number), self.here.repeat(hosts.number)
         mean = pairs / vms + rise * (vms - 1 + 2 * here)
         found: Reals = np.maximum.reduceat(mean, first)
         if self.is_mixed.any():
@@ -205,7 +212,7 @@ class OpenLeaves:
 
     def most_on_host(self, most: int) -> Reals:
         """Return the most pairs on one host that a VM adds in the mean, of up to ``most`` VMs."""
-        if not self.problem.pack_hosts:
+        if not self.shares_hosts:
             return np.zeros(len(self.index))
         hosts = self.hosts
         pairs = (np.minimum(hosts.capacity, most) - 1) / 2 + hosts.members

@@ -17,6 +17,7 @@ from hpc_sched.core.plan.maxplus import LOWEST, sums
 
 # Sums of a switch's table: where more are needed nothing is left out.
 _MOST = 1 << 20
+_FEW = 16  # leaves: with fewer, to look for what is not used takes as long as to use it
 
 
 def outside_one(table: Array, outside: Array, least: int, longest: int) -> Array | None:
@@ -66,7 +67,7 @@ def used_branches(
         many as :func:`saved_by_filling` finds
     """
     # Where a leaf is a top, plans on it alone are others.
-    if (leaves.levels[tops] == 1).any():
+    if len(leaves.index) < _FEW or (leaves.levels[tops] == 1).any():
         return None
     allowed = np.flatnonzero(leaves.are_below(tops, level))
     found = Branches(saved_by_filling(leaves, level, allowed) if known is None else known)
