@@ -169,6 +169,8 @@ class OpenLeaves:
 
         Of leaves that are mixed: what can be had. Shape (VMs + 1,) each.
         """
+        if not len(leaves):
+            return []
         hosts, sizes = self.hosts, np.minimum(self.rooms[leaves], self.count)
         number = hosts.number[leaves]
         last = np.cumsum(number)
@@ -184,7 +186,7 @@ class OpenLeaves:
         starts = np.cumsum(sizes + 1) - sizes - 1
         tables = np.cumsum(tables)
         tables -= np.repeat(tables[starts], sizes + 1)
-        return np.split(tables, starts[1:]) if len(leaves) else []
+        return np.split(tables, starts[1:])
 
     def most_means(self, most: int) -> Reals:
         """Return a bound on what a VM saves in the mean below a leaf's parent, for up to ``most``.
