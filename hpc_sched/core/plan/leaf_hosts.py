@@ -102,7 +102,11 @@ def places(problem: Problem, hosts: Array, count: int) -> list[int]:
         return _spread(problem, hosts, count)
     here = members[hosts]
     if (here == here[0]).all():
-        classes = [(here.item(0), hosts[np.lexsort((rank[hosts], -capacity[hosts]))], count)]
+        hosts = hosts[np.lexsort((rank[hosts], -capacity[hosts]))]
+        if capacity[hosts[0]] == 1:
+            chosen: list[int] = hosts[:count].tolist()
+            return chosen
+        classes = [(here.item(0), hosts, count)]
     else:
         [inside] = leaf_hosts(problem, count, hosts).values()
         shares = _shares(inside, count)

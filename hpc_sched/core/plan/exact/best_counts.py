@@ -41,21 +41,22 @@ def exact_leaf_counts(
     if not count:
         return LeafCounts(int(switches[np.argmin(problem.tie.among(switches))]), {})
     leaves = OpenLeaves.of(problem, count)
-    everyone = int(problem.members.sum()) + count
+    everyone = leaves.vms_of_group
     greatest = Greatest(
         saved=(2 * topology.depth - 1) * math.comb(everyone, 2),
         leaves=min(count, len(leaves.index)),
-        excess=int(problem.capacity.sum()),
+        excess=int(leaves.rooms.sum()),
     )
-    greatest.weights()
-    effort = Effort(limit)
-    with_members = np.unique(topology.leaf_index[problem.members > 0])
+    with_members = topology.leaf_switches[leaves.members[topology.leaf_switches] > 0]
     # Of leaves without members.
     most = None if bounds.most_leaves is None else bounds.most_leaves - len(with_members)
     least = bounds.missing_leaves(len(with_members), count)
+    has_both = most is not None and least > 0
+    weights = greatest.weights(keeps_all=has_both)
     one = best_leaf(leaves, level, switches)
     if one is not None and one.is_best and least <= one.is_new <= (1 if most is None else most):
         return LeafCounts(one.top, {one.leaf: count})
+    effort = Effort(limit)
 
     def searched(
         leaves: OpenLeaves, tops: Array, weights: ScoreWeights, known: int | None = None
@@ -73,8 +74,7 @@ def exact_leaf_counts(
         tops = switches_with_room(room, count, level, bounds)
         return searched(OpenLeaves.of(room, count), tops, weights) if len(tops) else None
 
-    has_both = most is not None and least > 0
-    free = searched(leaves, switches, greatest.weights(keeps_all=has_both))
+    free = searched(leaves, switches, weights)
     used = Point.best_of(free).leaves
     if least <= used and (most is None or used <= most):
         return free.plan(free.best)

@@ -90,6 +90,11 @@ class OpenLeaves:
         return cls(problem, count, index, path, topology.leaf_above[is_open], room, members)
 
     @cached_property
+    def vms_of_group(self) -> int:
+        """The members and the VMs to place."""
+        return int(self.problem.members.sum()) + self.count
+
+    @cached_property
     def rooms(self) -> Array:
         """The capacity of each leaf."""
         rooms: Array = self.room[self.index]
@@ -244,6 +249,6 @@ class OpenLeaves:
 
         Shape (leaves,).
         """
-        everyone = int(self.problem.members.sum()) + self.count
+        everyone = self.vms_of_group
         hops: Array = 2 * self.levels[self.path[level - 1]] - 1
         return hops * (everyone * (everyone - 1) // 2)

@@ -72,10 +72,9 @@ def used_branches(
     allowed = np.flatnonzero(leaves.are_below(tops, level))
     found = Branches(saved_by_filling(leaves, level, allowed) if known is None else known)
     tables = SavingBounds.of(leaves, allowed)
-    everyone = int(leaves.problem.members.sum()) + leaves.count
     for top in tops.tolist():
         outside = np.full(leaves.count + 1, LOWEST >> 1)
-        outside[-1] = -(2 * int(leaves.levels[top]) - 1) * math.comb(everyone, 2)
+        outside[-1] = -(2 * int(leaves.levels[top]) - 1) * math.comb(leaves.vms_of_group, 2)
         _trim(tables, top, outside, found)
     return found
 
