@@ -101,7 +101,7 @@ def _switches_above(path: Array) -> dict[int, list[int]]:
 def _with_share(
     found: Mapping[int, Sequence[Leaves]], branches: Branches
 ) -> dict[int, list[Leaves]]:
-    """Return the leaves that may take VMs in a plan of :class:`Branches`, up to as many as that."""
+    """Return the leaves that may take VMs in a plan of :class:`Branches`, up to their VMs there."""
     leaves = {}
     for switch, parts in found.items():
         others = branches.others.get(switch)

@@ -27,7 +27,7 @@ def outside_one(table: Array, outside: Array, least: int, longest: int) -> Array
     None where that takes too many sums. Shape (longest,).
 
     :param table: the most that 0, 1, 2 .. VMs save below the switch
-    :param outside: the most that all else saves with so many VMs below it
+    :param outside: the most that all else saves if 0, 1, 2 .. VMs are below it
     :param least: what a plan saves at least
     :param longest: of the tables of the nodes
     """
@@ -63,8 +63,8 @@ def used_branches(
 
     :param level: of the switch that must hold all VMs
     :param tops: the switches of that level with room for all VMs
-    :param known: the hops that a plan saves, less what all pairs cost through the top; None: as
-        many as :func:`saved_by_filling` finds
+    :param known: the hops that a plan saves, less what all pairs cost through the top; None:
+        those of :func:`saved_by_filling`
     """
     # Where a leaf is a top, plans on it alone are others.
     if len(leaves.index) < _FEW or (leaves.levels[tops] == 1).any():
