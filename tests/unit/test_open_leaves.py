@@ -107,6 +107,7 @@ def test_no_vm_saves_more_in_the_mean_than_the_bound_of_its_leaf(
         exact, bound = (saved / vms).max(), leaves.most_means(most)[i]
         assert bound >= exact - 1e-9
         assert leaves.is_mixed[i] or bound <= exact + 1e-9
+    assert (leaves.means_on_largest(most) >= leaves.most_means(most) - 1e-9).all()
 
 
 @given(groups())

@@ -57,7 +57,7 @@ def best_leaf(leaves: OpenLeaves, level: int, tops: Array) -> OneLeaf | None:
         top=int(leaves.path[level - 1, leaf]),
         saved=most,
         is_new=not leaves.here[leaf],
-        is_best=count == 1 or level == 1 or _most_on_several(leaves, level, allowed) < most,
+        is_best=count == 1 or level == 1 or _is_best(leaves, level, allowed, most),
     )
 
 
@@ -74,12 +74,15 @@ def _pairs(leaves: OpenLeaves, found: Array) -> Array:
     return pairs
 
 
-def _most_on_several(leaves: OpenLeaves, level: int, allowed: Array) -> float:
-    """Return a bound on what plans on two leaves or more save."""
-    count = leaves.count
+def _is_best(leaves: OpenLeaves, level: int, allowed: Array, saved: int) -> bool:
+    """True if no plan on two leaves or more saves as much as one that is known."""
+    count, most = leaves.count, leaves.count - 1
     # Above the leaves no plan saves more than if all VMs were below the same switches.
-    most = leaves.most_means(count - 1)[allowed] * count
-    most += leaves.saved_above(allowed, count, 1, level)
-    most -= leaves.saved_by_leaves(allowed, count, level) + leaves.through_top(level)[allowed]
-    largest = float(most.max())
-    return largest + _ROUNDING * max(abs(largest), 1.0)
+    above = leaves.saved_above(allowed, count, 1, level) - leaves.through_top(level)[allowed]
+    above -= leaves.saved_by_leaves(allowed, count, level)
+    # The second bound is nearer, and needs the hosts of all leaves in order.
+    for means in (leaves.means_on_largest, leaves.most_means):
+        bound = float((means(most)[allowed] * count + above).max())
+        if bound + _ROUNDING * max(abs(bound), 1.0) < saved:
+            return True
+    return False

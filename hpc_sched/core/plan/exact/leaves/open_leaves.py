@@ -199,8 +199,7 @@ class OpenLeaves:
         Exact for leaves that are not mixed.
         """
         if not self.shares_hosts:
-            vms = np.minimum(self.rooms, most)
-            return (self.rise * (vms - 1 + 2 * self.here)).astype(np.float64)
+            return self._means(0.0, most)
         hosts = self.hosts
         takes = self.takes(most)
         pairs = (own := self.pairs_of(takes)).cumsum()
@@ -212,10 +211,22 @@ class OpenLeaves:
         mean = pairs / vms + rise * (vms - 1 + 2 * here)
         found: Reals = np.maximum.reduceat(mean, first)
         if self.is_mixed.any():
-            vms = np.minimum(self.rooms, most)
-            upper = self.most_on_host(most) + self.rise * (vms - 1 + 2 * self.here)
-            found = np.where(self.is_mixed, upper, found)
+            found = np.where(self.is_mixed, self._means(self.most_on_host(most), most), found)
         return found
+
+    def means_on_largest(self, most: int) -> Reals:
+        """Return a bound like :meth:`most_means`, as if all hosts were like the best. O(hosts)."""
+        pairs = 0.0
+        if self.shares_hosts:
+            problem = self.problem
+            largest = min(int(problem.capacity.max()), most)
+            pairs = (largest - 1) / 2 + int(problem.members.max())
+        return self._means(pairs, most)
+
+    def _means(self, on_host: Reals | float, most: int) -> Reals:
+        """Return what a VM saves in the mean if it adds some pairs on its host in the mean."""
+        vms = np.minimum(self.rooms, most)
+        return on_host + self.rise * (vms - 1 + 2 * self.here)
 
     def most_on_host(self, most: int) -> Reals:
         """Return the most pairs on one host that a VM adds in the mean, of up to ``most`` VMs."""
