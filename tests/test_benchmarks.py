@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
+import hpc_sched
+
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are in a checkout only")
 sys.path.append(str(BENCHMARKS))
 
 import choice_report  # noqa: E402 - found there
+import record_rows  # noqa: E402 - likewise
 from choice_report import GROUP, OTHER, Row  # noqa: E402 - likewise
+from record_report import Compared, table  # noqa: E402 - likewise
+
+ROOT = {"tree": str(Path(hpc_sched.__file__).resolve().parent.parent)}
 
 
 def row(**values: object) -> Row:
@@ -115,3 +121,35 @@ def test_a_small_cloud_is_measured_and_written_as_json(tmp_path):
     assert queries[GROUP, "plugin"] == 4
     assert queries[OTHER, "plugin"] == queries[GROUP, "stock"] == 0
     assert "peak memory" in done.stdout
+
+
+def test_a_row_of_the_record_has_the_median_of_its_pairs():
+    compared = Compared("plan", "ms")
+    for this, other in [(0.002, 0.02), (0.003, 0.02), (0.001, 0.02)]:
+        compared.this.append({"took": this, "number": 4, "megabytes": 1.0})
+        compared.other.append({"took": other, "number": 4, "megabytes": 9.0})
+    head, line = table([compared]).splitlines()
+    assert head.split() == ["row", "this", "other", "ratio", "95", "%", "per", "s", "MB"]
+    # Three pairs cannot tell where the true ratio is.
+    assert line.split() == ["plan", "2.00", "ms", "20.00", "ms", "0.100", "2,000", "1"]
+    compared.this *= 2
+    compared.other *= 2
+    assert "0.050-0.150" in table([compared])
+
+
+@pytest.mark.parametrize("group", sorted(set(record_rows.GROUPS) - {"shared"}))
+def test_each_row_of_the_record_can_be_measured_with_any_checkout(group, tmp_path):
+    trace = tmp_path / record_rows.METACENTRUM
+    trace.write_text("1 0 0 60 4 -1 -1 4 60 -1 1 1 -1 -1 1 -1 -1 -1\n")
+    (tmp_path / record_rows.KTH).write_text(trace.read_text())
+    small = {"hosts": 40, "jobs": 1, "count": 3}
+    for row in record_rows.rows_of([group], tmp_path, jobs=1):
+        assert row.trace is None or row.trace.exists()
+        task = {name: small.get(name, value) for name, value in row.task.items()}
+        done = subprocess.run(
+            [sys.executable, BENCHMARKS / "record_worker.py", json.dumps({**ROOT, **task})],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert json.loads(done.stdout)["took"] > 0
