@@ -96,11 +96,12 @@ def _measured(python: Path, side: str, task: dict[str, Any]) -> tuple[int, float
     done = subprocess.run(
         [str(python), __file__, "", "--worker", json.dumps({"side": side, **task})],
         env={**os.environ, "PYTHONPATH": str(TREE), "MPLBACKEND": "Agg"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    if done.returncode:
+        raise SystemExit(f"{side} failed:\n{done.stderr}")
     jobs, took = json.loads(done.stdout.splitlines()[-1])
     return jobs, took
 
@@ -129,7 +130,7 @@ def _accasim(trace: str, folder: Path, hosts: int, queue: str) -> float:
     from accasim.base.simulator_class import Simulator
 
     system = folder / "system.json"
-    groups = {"groups": {"hosts": {"core": 1, "mem": 1}}, "resources": {"hosts": hosts}}
+    groups = {"groups": {"hosts": {"core": 1}}, "resources": {"hosts": hosts}}
     system.write_text(json.dumps(groups))
     began = time.process_time()
     dispatcher = getattr(scheduler_class, QUEUES[queue])(FirstFit())
