@@ -3,6 +3,8 @@
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 
+import os_resource_classes as orc
+
 from hpc_sched.core.sharing.host_applications import NO_APPLICATIONS, HostApplications
 from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 
@@ -23,8 +25,26 @@ class HostVMs(tuple[PlacedInstance, ...]):
         """The number of VMs whose application is not known."""
         return len(self) - len(self.applications.each)
 
+    @functools.cached_property
+    def held(self) -> Mapping[str, float]:
+        """What the VMs hold of each resource class that the host reports."""
+        return _size(vm for vm in self if not vm.in_flight)
+
+    @functools.cached_property
+    def coming(self) -> Mapping[str, float]:
+        """What VMs in flight will hold of it; empty without any."""
+        found = [vm for vm in self if vm.in_flight]
+        return _size(found) if found else {}
+
 
 NONE = HostVMs()
+
+
+def _size(vms: Iterable[PlacedInstance]) -> Mapping[str, float]:
+    vcpus = memory_mb = disk_gb = 0.0
+    for vm in vms:
+        vcpus, memory_mb, disk_gb = vcpus + vm.vcpus, memory_mb + vm.memory_mb, disk_gb + vm.disk_gb
+    return {orc.VCPU: vcpus, orc.PCPU: vcpus, orc.MEMORY_MB: memory_mb, orc.DISK_GB: disk_gb}
 
 
 def union(cells: Sequence[Mapping[Place, HostVMs]]) -> Mapping[Place, HostVMs]:
