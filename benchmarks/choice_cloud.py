@@ -18,6 +18,7 @@ from nova import objects
 
 objects.register_all()
 
+import datetime
 import json
 import random
 import sys
@@ -400,11 +401,14 @@ def _write_databases(
         ).obj_to_primitive()
     )
     flavor = json.dumps({"cur": _flavor().obj_to_primitive(), "old": None, "new": None})
+    # Hours ago, as most VMs of a cloud that runs.
+    created_at = timeutils.utcnow() - datetime.timedelta(hours=2)
     instances = [
-        {"uuid": uuid, "host": host, "node": host, "reservation_id": f"r-{uuid[:8]}",
-         "instance_type_id": 1, "vcpus": VM_VCPUS, "memory_mb": VM_MEMORY_MB,
-         "root_gb": VM_DISK_GB, "ephemeral_gb": 0, "vm_state": "active", "project_id": "project",
-         "user_id": "user", "hidden": False, "deleted": 0}
+        {"created_at": created_at, "uuid": uuid, "host": host, "node": host,
+         "reservation_id": f"r-{uuid[:8]}", "instance_type_id": 1, "vcpus": VM_VCPUS,
+         "memory_mb": VM_MEMORY_MB, "root_gb": VM_DISK_GB, "ephemeral_gb": 0,
+         "vm_state": "active", "project_id": "project", "user_id": "user", "hidden": False,
+         "deleted": 0}
         for uuid, host in uuids
     ]  # fmt: skip
     _fill(folder / "cell0.sqlite", main_models.BASE.metadata, {})

@@ -37,6 +37,8 @@ def row(**values: object) -> Row:
         ({"side": "bunch", "count": 256}, 1.15),
         ({"side": "stock"}, None),
         ({"side": "sharing"}, None),
+        ({"side": "sharing", "kind": OTHER, "count": 1}, 1.08),
+        ({"side": "sharing", "kind": OTHER, "count": 1, "hosts": 5_000}, None),
     ],
     ids=lambda value: (
         " ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else ""
@@ -61,6 +63,7 @@ def test_targets_of_which_nothing_has_been_measured_are_named():
         row(count=count, kind=kind, side=side, ratios=[0.01])
         for count, kind, side in [
             (1, OTHER, "plugin"),
+            (1, OTHER, "sharing"),
             *[(n, GROUP, side) for n in (1, 16, 64, 256) for side in ("plugin", "bunch")],
         ]
     ]
@@ -68,8 +71,8 @@ def test_targets_of_which_nothing_has_been_measured_are_named():
     whole += [stock, row(kind="memory", count=0, megabytes=310.0)]
     assert choice_report.unmeasured(whole) == []
     # Stock Nova left out; another size; one side alone.
-    whole[5].ratios = []
-    whole[1].hosts = 5_000
+    whole[6].ratios = []
+    whole[2].hosts = 5_000
     assert choice_report.unmeasured(whole[:-2]) == [
         "plugin, 10,000 hosts, 1 VMs (group)",
         "plugin, 10,000 hosts, 64 VMs (group)",

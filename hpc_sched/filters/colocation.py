@@ -29,7 +29,7 @@ class ColocationFilter(GroupFilter):
         kept = list(compress(call.states, has_room))
         if not kept:
             raise self.refusal(colocated, call.states)
-        if not colocated.placed:
+        if len(kept) < len(has_room) and not colocated.placed:
             full = (not keeps for keeps in has_room)
             colocated.note_removed(self.why, list(compress(call.states, full)))
         return kept

@@ -227,7 +227,13 @@ def _waits(on: Cloud, vm: VM) -> bool:
 
 
 def _occupied(on: Cloud) -> Any:
-    found = host_instances.read(_admin(), [on.alone.uuid], ()).seen_by(on.alone.uuid, ())
+    instance_applications.cache = instance_applications.ApplicationCache()
+    return occupants(on, host_instances.read(_admin(), [on.alone.uuid], ()))
+
+
+def occupants(on: Cloud, read: host_instances.AllInstances) -> Any:
+    """Return who is where as one VM sees it, whether that moves, and its request."""
+    found = read.seen_by(on.alone.uuid, ())
     assert found.problems == ()
     everyone = Counter(
         (vm.uuid, vm.host, vm.nodename, vm.vcpus, vm.reservation_id)
@@ -518,10 +524,13 @@ READS: Mapping[str, Read] = {
     "every VM on every host": Read(
         _occupied,
         _true_occupied,
-        api=3,  # build requests, cells, the flavors that resizes lead to
-        each_cell=2,  # VMs and moves
-        # All VMs that run are wanted, and all build requests there are.
-        whole=frozenset({"instances", "build_requests"}),
+        # Build requests, cells, the flavors that resizes lead to; what they run, and cells again.
+        api=5,
+        each_cell=3,  # VMs, moves, and flavors
+        # All VMs that run are wanted with their requests, and all build requests there are.
+        whole=frozenset(
+            {"instances", "instance_extra", "instance_mappings", "request_specs", "build_requests"}
+        ),
     ),
     "what all VMs run": Read(
         _applications(None),

@@ -5,10 +5,13 @@ from collections import Counter
 
 import pytest
 import sqlalchemy as sa
+from nova import context as nova_context
 
 from hpc_sched.demo import nova_cloud  # noqa: F401 - first of all Nova: it chooses threads
 from hpc_sched.nova_glue.io import databases as io_databases
-from tests.functional.database_reads import BIG_TABLES, READS, Cloud, Read
+from hpc_sched.nova_glue.read.instances import host_instances
+from tests.functional.database_reads import BIG_TABLES, READS, Cloud, Read, occupants
+from tests.functional.engines import CELLS
 from tests.functional.statements import Statement, collected, steps
 
 pytestmark = pytest.mark.ci
@@ -59,6 +62,21 @@ def test_a_read_scans_only_the_tables_of_which_it_wants_every_row(databases: Clo
     for by_index in (True, False) if read.is_small or engine != "postgresql" else (True,):
         found = scanned(databases, sent, by_index)
         assert not found.keys() - allowed, found
+
+
+def test_what_has_changed_of_every_vm_is_read_by_indexes(databases: Cloud):
+    """Of 20,000 rows a few; the number and the sums of all come from an index alone."""
+    context = nova_context.get_admin_context()
+    before = host_instances.read(context, [databases.alone.uuid], ())
+    with collected() as sent:
+        found = host_instances.read(context, [databases.alone.uuid], (), before)
+    assert occupants(databases, found) == READS["every VM on every host"].truth(databases)
+    asked = Counter(databases.databases.part_of(statement.url) for statement in sent)
+    # Build requests, cells, the flavors that resizes lead to; changes and moves.
+    assert asked == {"api": 3, **dict.fromkeys(CELLS, 2)}
+    allowed = {"build_requests"} | UNINDEXED[databases.databases.engine]
+    found_whole = scanned(databases, sent, by_index=True)
+    assert not found_whole.keys() - allowed, found_whole
 
 
 def test_an_index_that_nova_lacks_is_still_lacking(populated: Cloud):

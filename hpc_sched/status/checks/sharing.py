@@ -12,7 +12,8 @@ from hpc_sched.core.sharing.cache_interference import ALPHA, BETA, Limits, limit
 from hpc_sched.core.sharing.violations import DEDICATION, violations
 from hpc_sched.enabled_plugins import INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
-from hpc_sched.nova_glue.read.instances import host_instances, instance_applications
+from hpc_sched.nova_glue.read.instances import host_instances
+from hpc_sched.nova_glue.read.instances.kept import host_vms
 from hpc_sched.status.finding import Findings, failure, first_listed, good, listed, warning
 from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
 from hpc_sched.topology import plurals
@@ -69,13 +70,11 @@ def check(cloud: InspectedCloud) -> Findings:
 def read_instances(context: nova_context.RequestContext) -> host_instances.HostInstances:
     """Return the VMs on all hosts, with their applications.
 
-    Queries as :func:`host_instances.read` and :func:`instance_applications.read` say; no look-ups
-    in Placement.
+    Queries as :func:`host_instances.read` says; no look-ups in Placement.
     """
     found = host_instances.read(context, (), ())
-    instances, problems = instance_applications.read(context, found.instances)
-    at = by_key(((vm.host, vm.nodename), vm) for vm in instances)
-    return host_instances.HostInstances(at, problems=(*found.problems, *problems))
+    at = host_vms.corrected(found.at, (), found.others)
+    return host_instances.HostInstances(at, problems=found.problems)
 
 
 def read_metadata(context: nova_context.RequestContext) -> dict[str, list[dict[str, str]]]:

@@ -15,12 +15,13 @@ from oslo_log import log as logging
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.logged.decision_summary import READS
-from hpc_sched.core.sharing.cache_interference import Application, dedicated_room, room
+from hpc_sched.core.sharing.cache_interference import Application
+from hpc_sched.core.sharing.host_applications import HostApplications, dedicated_rooms, rooms
 from hpc_sched.enabled_plugins import DEDICATED_FILTER
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.read import request_spec
-from hpc_sched.nova_glue.read.instances import host_instances, instance_applications
-from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
+from hpc_sched.nova_glue.read.instances import host_instances
+from hpc_sched.nova_glue.read.instances.kept.host_vms import HostVMs
 from hpc_sched.nova_glue.read.instances.shared_read import SharedRead
 from hpc_sched.nova_glue.read.nova_claims import ClaimObserver
 from hpc_sched.nova_glue.read.room import cache_limits
@@ -62,6 +63,7 @@ class ColocatedInstances:
         # Reason to the hosts that filters removed.
         self.removed_hosts: dict[str, list[host_manager.HostState]] = {}
         self.hosts = ClaimObserver(states)
+        self._there = found.on_each(self.hosts.states)  # by position
         self._rooms: dict[str, Array] = {}  # filter to the room at first, shape (states,)
         self._incompatible: frozenset[str] = frozenset()
         # By position of a HostState: of instances that were read elsewhere before, and the number
@@ -98,28 +100,31 @@ class ColocatedInstances:
 
         :param known: whether unknown instances are left out
         """
-        new, number = self.application, range(len(self.hosts.states))
-        if by == DEDICATED_FILTER:
-            return [
-                0 if self._is_closed(i) else dedicated_room(new, self._on(i, known=known))
-                for i in number
-            ]
-        self._incompatible = cache_limits.incompatible(new.name)
-        limits = cache_limits.limits_of(self.hosts.states)
-        return [
-            0
-            if self._is_closed(i) and new.app_class != "extreme"
-            else room(new, self._on(i, known=known), limits[i], self._incompatible)
-            for i in number
-        ]
+        new, is_dedicated = self.application, by == DEDICATED_FILTER
+        there = [vms.applications for vms in self._there]
+        # All others have known instances alone.
+        for i in {*self._moved, *self._unknown}:
+            there[i] = HostApplications.of(self._on(i, known=known))
+        if is_dedicated:
+            found = dedicated_rooms(new, there)
+        else:
+            self._incompatible = cache_limits.incompatible(new.name)
+            limits = cache_limits.limits_of(self.hosts.states)
+            found = rooms(new, there, limits, self._incompatible)
+        if is_dedicated or new.app_class != "extreme":
+            for i in self._closed():
+                found[i] = 0
+        return found
 
-    def _is_closed(self, position: int) -> bool:
-        """True if a host takes no new instance because of instances that are not known."""
+    def _closed(self) -> Iterable[int]:
+        """Return the hosts that take no new instance because of instances that are not known."""
         setting = CONF.hpc_sched.unknown_instances
         if self.host_instances.is_move or setting == "open":
-            return False
-        is_hidden = self._is_exclusive and self._is_down(self.hosts.states[position])
-        return is_hidden or (setting == "closed" and position in self._unknown)
+            return ()
+        hidden = list[int]()
+        if self._is_exclusive and self.host_instances.down_cells:
+            hidden += [i for i, state in enumerate(self.hosts.states) if self._is_down(state)]
+        return (*hidden, *self._unknown) if setting == "closed" else hidden
 
     def count_incompatible(self, states: Sequence[host_manager.HostState]) -> int:
         """Return how many hosts run an application that the request's is kept apart from."""
@@ -132,20 +137,22 @@ class ColocatedInstances:
         return self._on(self.hosts.index[id(state)])
 
     def _on(self, position: int, *, known: bool = False) -> list[Application]:
-        there = self.host_instances.on(self.hosts.states[position])
-        found = [vm.application for vm in there if vm.application is not None]
-        found += self._moved.get(position, ())
+        found = [*self._there[position].applications.each, *self._moved.get(position, ())]
         return found if known else found + [_UNKNOWN] * self._unknown.get(position, 0)
 
     def _complete(self, own: str) -> None:
         """Note what Nova's scheduler knows of instances beyond what was read. O(instances)."""
-        is_down = [self._is_down(state) for state in self.hosts.states]
-        known = self.host_instances.at.values() if any(is_down) else ()
+        if self.host_instances.down_cells:
+            self._complete_down(own)
+            return
+        self._unknown = {i: vms.unknown for i, vms in enumerate(self._there) if vms.unknown}
+
+    def _complete_down(self, own: str) -> None:
+        known = self.host_instances.at.values()
         everywhere = {vm.uuid: vm.application for here in known for vm in here}
-        for i, state in enumerate(self.hosts.states):
-            there = self.host_instances.on(state)
-            unknown = sum(vm.application is None for vm in there)
-            if is_down[i]:
+        for i, (state, there) in enumerate(zip(self.hosts.states, self._there, strict=True)):
+            unknown = there.unknown
+            if self._is_down(state):
                 # It has the number of instances, and mostly their uuids.
                 seen = set(state.instances or ())
                 new = seen - {vm.uuid for vm in there} - {own}
@@ -156,9 +163,12 @@ class ColocatedInstances:
             if unknown > 0:
                 self._unknown[i] = unknown
 
-    def holding(self, state: host_manager.HostState) -> list[PlacedInstance] | None:
+    def holding(self, state: host_manager.HostState) -> HostVMs | None:
         """Return the instances that hold room on a host, or None if its cell did not answer."""
-        return None if self._is_down(state) else self.host_instances.on(state)
+        if self._is_down(state):
+            return None
+        position = self.hosts.index.get(id(state))
+        return self.host_instances.on(state) if position is None else self._there[position]
 
     @property
     def unverified(self) -> str | None:
@@ -178,8 +188,8 @@ class ColocatedInstances:
 def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) -> ColocatedInstances:
     """Return the instances that a request's instances would share hosts with.
 
-    Queries: as :func:`host_instances.read` and :func:`instance_applications.read` say, for all
-    requests that wait at the same time together. An earlier read and HostState substitute for
+    Queries: as :func:`host_instances.read` says, for all requests that wait at the same time
+    together. An earlier read and HostState substitute for
     a database that does not answer, with one WARNING.
     """
     own, (application, faults) = spec.instance_uuid, request_spec.application_of(spec)
@@ -236,14 +246,7 @@ def _read_all(
     """Return all instances for some requests at once, in a thread of its own."""
     with request_deadline.active(request_deadline.shared()):
         context = nova_context.get_admin_context()
-        found = host_instances.read(context, [own for own, _ in asked], asked[0][1], before)
-        instances, problems = instance_applications.read(
-            context,
-            found.instances,
-            is_complete=not found.down_cells,
-            is_api_down=found.unlisted is not None,
-        )
-    return dataclasses.replace(found, instances=instances, problems=(*found.problems, *problems))
+        return host_instances.read(context, [own for own, _ in asked], asked[0][1], before)
 
 
 reads: SharedRead[Asked, host_instances.AllInstances] = SharedRead(_read_all)

@@ -2,28 +2,34 @@
 
 import datetime
 import itertools
+import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from nova import context as nova_context
 from nova.conf import CONF
 from nova.scheduler import host_manager
 
 from hpc_sched.nova_glue.io import databases
-from hpc_sched.nova_glue.read.instances import in_flight_instances, request_instances
-from hpc_sched.nova_glue.read.instances.placed_instance import (
-    CellInstances,
-    PlacedInstance,
-    in_cell,
-    other_sides,
+from hpc_sched.nova_glue.read.instances import (
+    in_flight_instances,
+    instance_applications,
+    request_instances,
 )
+from hpc_sched.nova_glue.read.instances.kept import cell_read, host_vms
+from hpc_sched.nova_glue.read.instances.kept.host_vms import HostVMs, Place
+from hpc_sched.nova_glue.read.instances.kept.kept_cell import KeptCell
+from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance, other_sides
+
+_PLACE = operator.attrgetter("host", "nodename")
 
 
 @dataclass(frozen=True, slots=True)
 class HostInstances:
     """The instances on each host when a request was first seen, without the request's own."""
 
-    at: Mapping[tuple[str, str | None], list[PlacedInstance]]  # by host and nodename
+    at: Mapping[Place, Sequence[PlacedInstance]]
     reservation_id: str | None = None  # of the request's own instances
     is_move: bool = False  # the request's instance exists in a cell already
     # Uuids of the cells that did not answer; their instances are those of an earlier read.
@@ -33,21 +39,34 @@ class HostInstances:
     # Uuid to host and nodename, by Placement.
     in_flight: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
 
-    def on(self, state: host_manager.HostState) -> list[PlacedInstance]:
+    def on(self, state: host_manager.HostState) -> HostVMs:
         """Return the instances on a host: with its nodename, and without any."""
-        with_node = self.at.get((state.host, state.nodename), [])
-        without_node = self.at.get((state.host, None))
-        return with_node + without_node if without_node else with_node
+        return self.on_each([state])[0]
+
+    def on_each(self, states: Sequence[host_manager.HostState]) -> list[HostVMs]:
+        """Return the instances on each of some hosts. O(hosts)."""
+        at = self.at
+        found = [at.get(place, host_vms.NONE) for place in map(_PLACE, states)]
+        without_node = {place[0]: there for place, there in at.items() if place[1] is None}
+        if without_node:
+            found = [
+                (*there, *without_node.get(state.host, ()))
+                for state, there in zip(states, found, strict=True)
+            ]
+        # What was read of most hosts has been summed up for requests before.
+        return [there if isinstance(there, HostVMs) else HostVMs(there) for there in found]
 
 
 @dataclass(frozen=True, slots=True)
 class AllInstances:
     """The instances on all hosts as one read has found them, for several requests."""
 
-    instances: Sequence[PlacedInstance]  # on hosts; in flight, host "" and the nodename
-    cells: Mapping[str, CellInstances]  # by uuid, those of down cells as they were read before
-    # Instances in cells, and those that are being created, to the reservation id of their request.
-    in_cells: Mapping[str, str | None]
+    cells: Mapping[str, KeptCell]  # by uuid, those of down cells as they were read before
+    at: Mapping[Place, HostVMs]  # the instances of all cells on the hosts of their own records
+    options: tuple[Any, ...]  # on which their applications depend
+    # Where they migrate from or to; in flight, host "" and the nodename.
+    others: Sequence[PlacedInstance]
+    # Those that are being created in no cell yet, to the reservation id of their request.
     being_created: Mapping[str, str | None]
     awaiting: Sequence[PlacedInstance]  # a host, newest first
     looked_up: frozenset[str] = frozenset()  # those of them that Placement was asked about
@@ -57,7 +76,7 @@ class AllInstances:
     unlisted: str | None = None  # reason why instances that are being created are not known
 
     def seen_by(self, own: str, states: Sequence[host_manager.HostState]) -> HostInstances:
-        """Return the instances without those of one request. O(instances + HostStates).
+        """Return the instances without those of one request. O(hosts), to copy references.
 
         :param own: uuid of the instance that is scheduled
         :param states: of the hosts that may hold instances in flight
@@ -68,10 +87,10 @@ class AllInstances:
             for uuid, reservation in self.being_created.items()
             if uuid == own or (made_with and reservation == made_with)
         } | {own}
+        in_cells, (problem, unknown) = self._find(own), self._missed(own_creates)
         host_of: dict[str, str] | None = None
-        at: dict[tuple[str, str | None], list[PlacedInstance]] = {}
-        in_flight = {}
-        for vm in self.instances:
+        others, in_flight = list[PlacedInstance](), {}
+        for vm in self.others:
             if vm.uuid in own_creates:
                 continue
             if not vm.host:
@@ -79,17 +98,20 @@ class AllInstances:
                 host = host_of.get(vm.nodename or "", vm.nodename or "")
                 vm = vm._replace(host=host, in_flight=True)
                 in_flight[vm.uuid] = host, vm.nodename
-            at.setdefault((vm.host, vm.nodename), []).append(vm)
-        problem, unknown = self._missed(own_creates)
+            others.append(vm)
         return HostInstances(
-            at,
-            made_with or self.in_cells.get(own),
-            own in self.in_cells,
+            host_vms.corrected(self.at, [vm for vm in in_cells if vm.host], others),
+            made_with or next((vm.reservation_id for vm in in_cells), None),
+            bool(in_cells),
             self.down_cells,
             (*self.problems, *([problem] if problem else [])),
             unknown,
             in_flight,
         )
+
+    def _find(self, uuid: str) -> list[PlacedInstance]:
+        """Return an instance as its cell has it, or none."""
+        return [vm for cell in self.cells.values() if (vm := cell.find(uuid)) is not None]
 
     def _missed(self, own_creates: Collection[str]) -> tuple[str | None, str | None]:
         """Return the problem of look-ups, and the reason why instances in flight may be missing.
@@ -116,40 +138,64 @@ def read(
     states: Sequence[host_manager.HostState],
     before: AllInstances | None = None,
 ) -> AllInstances:
-    """Return all instances on hosts or in flight, for some requests.
+    """Return all instances on hosts or in flight with their applications, for some requests.
 
-    Two queries in the API database and one in each cell; one more in a cell with migrations, and in
-    the API database while a resize has not reached its destination; look-ups in Placement as
+    Two queries in the API database, those of :func:`cell_read.read` in each cell, and those of
+    :func:`instance_applications.read` for instances that are new; one more in the API database
+    while a resize has not reached its destination; look-ups in Placement as
     :func:`in_flight_instances.places_of` says, ``in_flight_lookups`` for each request at most.
 
     An instance that migrates, or waits for its resize to be confirmed, is on both, or twice on one.
 
     :param owns: uuids of the scheduled instances, one a request; without any nothing is looked up
     :param states: of one of the requests
-    :param before: an earlier read, for cells that do not answer
+    :param before: an earlier read, which is corrected; cells that do not answer are as it has them
     :raises exceptions.UnansweredError: if the API database has never listed the cells
     """
     own_uuids, problems = sorted(set(owns))[: databases.MAX_UUIDS], list[str]()
-    requested, answers, unlisted = _answers(context, own_uuids, problems)
-    known = before.cells if before is not None else {}
-    cells = {found.cell_uuid: found for found in answers.rows}
-    cells |= {uuid: known[uuid] for uuid in answers.down_uuids & known.keys()}
-    vms = [vm for found in cells.values() for vm in found.instances]
-    moves = [row for found in cells.values() for row in found.migrating]
-    in_cells = {vm.uuid: vm.reservation_id for vm in vms}
+    options = instance_applications.options()
+    known = _usable(before, options)
+    requested, answers, unlisted = _answers(context, own_uuids, known, problems)
+    down_cells = frozenset(answers.down_uuids)
+    cells = {cell.uuid: cell for cell in answers.rows}
+    cells |= {uuid: cell_read.forget_time(known[uuid]) for uuid in down_cells & known.keys()}
+    sides = other_sides(context, [m for c in cells.values() for m in c.migrating], problems)
     # Instances may have been created in a cell between the two reads.
-    requested = [vm for vm in requested if vm.uuid not in in_cells]
+    requested = [vm for vm in requested if not _is_in(cells, vm.uuid)]
     being_created = {vm.uuid: vm.reservation_id for vm in requested}
     lost = before if answers.problems or unlisted is not None else None
-    carried = _carried(lost, in_cells.keys() | being_created.keys()) if lost is not None else {}
-    there = [*vms, *other_sides(context, moves, problems)]
-    awaiting = [*requested, *carried.values(), *(vm for vm in there if not vm.host)]
-    # The order of look-ups: the oldest have mostly failed.
+    carried = _carried(lost, cells, being_created) if lost is not None else {}
+    awaiting = _awaiting(cells, [*requested, *carried.values(), *sides])
+    on_hosts = [vm for vm in sides if vm.host]
+    made = AllInstances(cells, {}, options, on_hosts, being_created, awaiting)
+    made = replace(made, down_cells=down_cells, problems=tuple(problems), unlisted=unlisted)
+    return _with_applications(context, _with_coming(context, made, carried, own_uuids, states))
+
+
+def _awaiting(
+    cells: Mapping[str, KeptCell], others: Sequence[PlacedInstance]
+) -> list[PlacedInstance]:
+    """Return the instances that await a host, in the order of look-ups: newest first.
+
+    The oldest have mostly failed.
+
+    :param others: that their cells do not have so; those on hosts are left out
+    """
+    awaiting = [vm for vm in others if not vm.host]
+    awaiting += [vm for cell in cells.values() for vm in cell.awaiting]
     awaiting.sort(key=lambda vm: (vm.since or datetime.datetime.min, vm.uuid), reverse=True)
-    on_hosts, down_cells = [vm for vm in there if vm.host], frozenset(answers.down_uuids)
-    made = AllInstances(on_hosts, cells, in_cells, being_created, awaiting, down_cells=down_cells)
-    made = replace(made, problems=tuple(problems), unlisted=unlisted)
-    return _with_coming(context, made, carried, own_uuids, states)
+    return awaiting
+
+
+def _usable(before: AllInstances | None, options: tuple[Any, ...]) -> Mapping[str, KeptCell]:
+    """Return the cells of an earlier read, without applications if options have changed these."""
+    if before is None or before.options == options:
+        return before.cells if before is not None else {}
+    return {uuid: cell.unread() for uuid, cell in before.cells.items()}
+
+
+def _is_in(cells: Mapping[str, KeptCell], uuid: str) -> bool:
+    return any(cell.find(uuid) is not None for cell in cells.values())
 
 
 def _with_coming(
@@ -176,23 +222,46 @@ def _with_coming(
     coming = [vm._replace(nodename=node) for vm in left for node in nodes.get(vm.uuid, ())]
     return replace(
         made,
-        instances=[*made.instances, *coming],
+        others=[*made.others, *coming],
         awaiting=left,
         looked_up=frozenset(wanted) - found.missed,
         look_up_problem=found.problem,
     )
 
 
+def _with_applications(context: nova_context.RequestContext, found: AllInstances) -> AllInstances:
+    """Return the instances with their applications; those that stayed have theirs already."""
+    changed = [vm for cell in found.cells.values() for vm in cell.to_read()]
+    made, problems = instance_applications.read(
+        context,
+        [*changed, *found.others],
+        # Only without kept ones are these all instances.
+        is_complete=not found.down_cells and not any(cell.at for cell in found.cells.values()),
+        is_api_down=found.unlisted is not None,
+    )
+    read = {vm.uuid: vm for vm in made[: len(changed)]}
+    settled = instance_applications.cache.applications
+    cells = {uuid: cell.placed(read, settled) for uuid, cell in found.cells.items()}
+    return replace(
+        found,
+        cells=cells,
+        at=host_vms.union([cell.at for cell in cells.values()]),
+        others=made[len(changed) :],
+        problems=(*found.problems, *problems),
+    )
+
+
 def _answers(
-    context: nova_context.RequestContext, owns: Sequence[str], problems: list[str]
-) -> tuple[
-    list[PlacedInstance],
-    databases.CellAnswers[CellInstances],
-    str | None,
-]:
+    context: nova_context.RequestContext,
+    owns: Sequence[str],
+    known: Mapping[str, KeptCell],
+    problems: list[str],
+) -> tuple[list[PlacedInstance], databases.CellAnswers[KeptCell], str | None]:
     """Return the instances that are being created, those in cells, and why the former are not read.
 
     Adds what could not be read to the problems.
+
+    :param known: cells as they were read before
     """
     unlisted, requested, outage = None, list[PlacedInstance](), None
     try:
@@ -201,7 +270,9 @@ def _answers(
         outage, unlisted = error, databases.api_problem(error)
         problems.append(unlisted)
     try:
-        answers = databases.read_cells(context, None, lambda cell, _: [in_cell(cell, owns)])
+        answers = databases.read_cells(
+            context, None, lambda cell, _: [cell_read.read(cell, known.get(cell.cell_uuid))]
+        )
     except databases.OUTAGES as error:
         # The first error says more than that of a source that is left alone since.
         raise outage or error from None
@@ -209,16 +280,18 @@ def _answers(
     return requested, answers, unlisted
 
 
-def _carried(before: AllInstances, known: Collection[str]) -> dict[str, PlacedInstance]:
+def _carried(
+    before: AllInstances, cells: Mapping[str, KeptCell], being_created: Collection[str]
+) -> dict[str, PlacedInstance]:
     """Return instances that awaited a host before, and may have one in a cell that is silent now.
 
     By uuid, with the nodename if Placement had one.
     """
-    places = {vm.uuid: vm.nodename for vm in before.instances if not vm.host}
+    places = {vm.uuid: vm.nodename for vm in before.others if not vm.host}
     return {
         vm.uuid: vm._replace(nodename=places.get(vm.uuid))
         for vm in before.awaiting
-        if vm.uuid not in known
+        if vm.uuid not in being_created and not _is_in(cells, vm.uuid)
     }
 
 

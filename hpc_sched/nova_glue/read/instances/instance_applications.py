@@ -51,6 +51,11 @@ class ApplicationCache:
 cache = ApplicationCache()
 
 
+def options() -> tuple[Any, ...]:
+    """Return the values of the options on which applications depend."""
+    return tuple(CONF.hpc_sched[name] for name in _OPTIONS)
+
+
 def read(
     context: nova_context.RequestContext,
     instances: Sequence[PlacedInstance],
@@ -67,8 +72,8 @@ def read(
     :param is_api_down: whether the API database has not answered a moment ago
     """
     global cache
-    before, options = cache, tuple(CONF.hpc_sched[name] for name in _OPTIONS)
-    cached = before.applications if before.options == options else {}
+    before, current = cache, options()
+    cached = before.applications if before.options == current else {}
     uuids, problems = {instance.uuid for instance in instances}, list[str]()
     uncached = {vm.uuid for vm in instances if vm.flavor is None and not _is_cached(vm, cached)}
     # Flavors first: most of them name a class, and then no request matters.
@@ -81,15 +86,11 @@ def read(
     # Without a RequestSpec an instance is from before Nova had them.
     known = {uuid: creations.get(uuid, _Creation()) for uuid in uuids.difference(unread)}
     made = [_with_application(vm, known.get(vm.uuid), cached, flavors) for vm in instances]
-    kept = {
-        vm.uuid: (type_id, vm.application)
-        for vm, type_id in made
-        if vm.flavor is None and vm.application is not None and vm.uuid in creations
-    }
+    own = ((vm, number) for vm, number in made if vm.flavor is None and vm.uuid in creations)
+    kept = {vm.uuid: (number, vm.application) for vm, number in own if vm.application is not None}
     if not is_complete:
-        # Once their cell answers, a request would have to read all of it.
         creations, kept = _unpruned(creations, cache.creations), _unpruned(kept, cached)
-    cache = ApplicationCache(options, creations, kept)
+    cache = ApplicationCache(current, creations, kept)
     return [vm for vm, _ in made], tuple(problems)
 
 
@@ -115,7 +116,12 @@ def _with_application(
 
 
 def _unpruned(seen: dict[str, Cached], before: Mapping[str, Cached]) -> dict[str, Cached]:
-    """Return the entries of this read and of the cache; only the former if the cache is full."""
+    """Return the entries of this read and of the cache; only the former if the cache is full.
+
+    Others are of instances that stay, or of a cell that is read again once it answers.
+    """
+    if not seen and isinstance(before, dict):
+        return before
     return {**before, **seen} if len(before) <= _MAX_UNPRUNED else seen
 
 

@@ -1,15 +1,13 @@
 """The input of MDOBP: a VM's demand and the free resources of hosts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import os_resource_classes as orc
 from nova.conf import CONF
 from nova.scheduler import host_manager
 
 from hpc_sched.core.sharing.cache_interference import attraction
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.read.room import cache_limits, host_state_room
 
 
@@ -34,13 +32,14 @@ def packing(
     for state in states:
         left = _free(state)
         there = colocated.holding(state)
-        coming = _size(vm for vm in there or () if vm.in_flight)
-        free.append({name: left.get(name, 0.0) - coming[name] for name in coming})
+        coming = there.coming if there is not None else {}
+        free.append(
+            {name: left.get(name, 0.0) - coming[name] for name in coming} if coming else left
+        )
         if there is None:
             usable.append(host_state_room.totals(state))
         else:
-            held = _size(vm for vm in there if not vm.in_flight)
-            usable.append({name: left.get(name, 0.0) + held[name] for name in held})
+            usable.append({name: left.get(name, 0.0) + held for name, held in there.held.items()})
     return MDOBPInput.of(
         demand,
         free,
@@ -68,10 +67,3 @@ def _free(state: host_manager.HostState) -> dict[str, float]:
         return host_state_room.free(state)
     except (OverflowError, TypeError, ValueError):
         return {}  # missing or invalid numbers of one host must not stop the others
-
-
-def _size(vms: Iterable[PlacedInstance]) -> dict[str, float]:
-    vcpus = memory_mb = disk_gb = 0.0
-    for vm in vms:
-        vcpus, memory_mb, disk_gb = vcpus + vm.vcpus, memory_mb + vm.memory_mb, disk_gb + vm.disk_gb
-    return {orc.VCPU: vcpus, orc.PCPU: vcpus, orc.MEMORY_MB: memory_mb, orc.DISK_GB: disk_gb}

@@ -20,8 +20,6 @@ from hpc_sched.nova_glue.io import databases
 _ENDED = ("confirmed", "reverted", "error", "failed", "completed", "cancelled", "done")
 # In other states a migration record was left behind by a crash.
 MIGRATING = (*task_states.resizing_states, *task_states.rebuild_states, task_states.MIGRATING)
-# Of instances that :func:`awaits_host` may be true for.
-_AWAITING = (vm_states.BUILDING, vm_states.SHELVED_OFFLOADED)
 _SIZES = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb")
 
 
@@ -44,14 +42,6 @@ class PlacedInstance(NamedTuple):
     in_flight: bool = False  # its host does not report it yet
     application: Application | None = None  # None: it was not read
     since: datetime.datetime | None = None  # begin of its build or migration, while in flight
-
-
-class CellInstances(NamedTuple):
-    """The instances of one cell."""
-
-    cell_uuid: str
-    instances: list[PlacedInstance]  # host "" while they await one
-    migrating: list[sa.Row[Any]]
 
 
 def with_flavor(
@@ -87,38 +77,6 @@ def awaits_host(vm_state: str | None, task_state: str | None) -> bool:
         return bool(task_state != task_states.DELETING)
     unshelving = (task_states.UNSHELVING, task_states.SPAWNING)
     return vm_state == vm_states.SHELVED_OFFLOADED and task_state in unshelving
-
-
-def in_cell(context: nova_context.RequestContext, owns: Sequence[str]) -> CellInstances:
-    """Return the instances of a cell, and those that move however they are."""
-    vm = main_models.Instance
-    query = sa.select(
-        *(vm.uuid, vm.host, vm.node, vm.reservation_id, vm.instance_type_id, vm.image_ref),
-        *(vm.vcpus, vm.memory_mb, vm.root_gb, vm.ephemeral_gb, vm.vm_state, vm.task_state),
-        sa.func.coalesce(vm.updated_at, vm.created_at),
-    ).where(
-        *exists(),
-        sa.or_(vm.host.is_not(None), vm.uuid.in_(owns), vm.vm_state.in_(_AWAITING)),
-    )
-    with databases.cell_session(context) as session:
-        rows = list(databases.with_progress(session.execute(databases.in_batches(query))))
-        moving = [
-            row.uuid
-            for row in rows
-            if row.vm_state == vm_states.RESIZED or row.task_state in MIGRATING
-        ]
-        migrating = read_migrating(session, moving)
-    read = databases.with_progress(rows)
-    found = [
-        PlacedInstance(
-            *(uuid, host or "", node, request, kind, vcpus or 0, ram or 0),
-            disk_gb=disk_of(image, *disks),
-            since=None if host else since,
-        )
-        for uuid, host, node, request, kind, image, vcpus, ram, *disks, state, task, since in read
-        if host or uuid in owns or awaits_host(state, task)
-    ]
-    return CellInstances(context.cell_uuid, found, migrating)
 
 
 def read_migrating(session: orm.Session, uuids: Collection[str]) -> list[sa.Row[Any]]:

@@ -1,5 +1,6 @@
 """The limits of cache scores and the interference index of this cloud."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 from nova.conf import CONF
@@ -90,9 +91,15 @@ def limits_of(states: Sequence[host_manager.HostState]) -> list[Limits]:
     """
     default = Limits(CONF.hpc_sched[ALPHA], CONF.hpc_sched[BETA])
     wrong: set[str] = set()
+    # Most clouds have few aggregates, on many hosts, and few of these set a limit.
+    each = list(itertools.chain.from_iterable(state.aggregates or () for state in states))
+    aggregates = dict(zip(map(id, each), each, strict=True))
+    setting = {name for name, one in aggregates.items() if one.metadata.keys() & {ALPHA, BETA}}
+    if not setting:
+        return [default] * len(states)
     found = []
     for state in states:
-        metadata = [there.metadata for there in state.aggregates or ()]
+        metadata = [one.metadata for one in state.aggregates or () if id(one) in setting]
         limits, no_numbers = limits_in(metadata, default) if metadata else (default, [])
         found.append(limits)
         wrong.update(no_numbers)
