@@ -77,10 +77,13 @@ def jobs(records: Iterable[swf.TraceRow], workload: Workload, seed: int = 0) -> 
     for a job depend on the seed and the job's number only.
     """
     start = None
+    # To seed a source of randomness for each job takes longer than all the rest.
+    draws, rng = workload.draws, random.Random("nothing is drawn")
     for number, record in enumerate(records, start=1):
         start = record.submit if start is None else start
         cores = min(record.processors, workload.cores_per_vm)
-        rng = random.Random(f"{seed} {number}")
+        if draws:
+            rng = random.Random(f"{seed} {number}")
         name = None if record.application is None else str(record.application)
         yield Job(
             number=number,
