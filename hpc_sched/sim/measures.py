@@ -11,7 +11,8 @@ from hpc_sched.core.arrays import Array, Mask, Reals
 from hpc_sched.core.cost import Usage
 from hpc_sched.core.extra_spec_names import APP_CLASSES
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
-from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
+from hpc_sched.sim.cluster.cluster_state import ClusterState
+from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 
 # At this number of samples every other one is dropped, and the interval doubles: the samples cover
@@ -80,7 +81,9 @@ class Measures:
         self.leaves = self.least_leaves = 0
         self.most_crossing = 0  # jobs at one leaf at one time
         self._leaf = topology.leaf_index
-        self._leaves = np.unique(self._leaf)
+        self._leaves, first = np.unique(self._leaf, return_index=True)
+        # The switch of each level above each leaf. Shape (levels, leaves)
+        self._above = topology.groups[:, first]
         # Leaves in the order of a sample's, as indices of switches.
         self.leaves_sampled: list[int] = self._leaves.tolist()
         self._vm = vcpus, memory_mb
@@ -89,6 +92,9 @@ class Measures:
         usable = cluster.total[:, VCPUS].copy()
         usable[sorted(cluster.down)] = 0
         self._per_leaf = self._sums(usable)
+        # Of the last sample: vcpus in use, and their rounded share. Shape (leaves,)
+        self._used = np.zeros_like(self._per_leaf)
+        self._shares = [0.0] * len(self._leaves)
         self._crossing = np.zeros(len(topology.switches), dtype=np.int64)
         self._running = 0
         self._began = math.inf
@@ -144,10 +150,8 @@ class Measures:
             self.least_leaves += record.least_leaves
 
     def sample(self, now: float, state: ClusterState, waiting: int) -> float:
-        """Take a sample, and return when the next one is due. O(hosts * levels)."""
-        used = self._per_leaf - self._sums(state.free[:, VCPUS])
-        shares = np.divide(used, self._per_leaf, out=np.zeros_like(used), where=self._per_leaf > 0)
-        capacity = state.capacity(*self._vm)
+        """Take a sample, and return when the next one is due. O(hosts + leaves * levels)."""
+        per_leaf = state.room(*self._vm).by_leaf[self._leaves]
         found = {
             "time": now,
             "vcpus": self._share(self._now[VCPUS], VCPUS),
@@ -156,13 +160,10 @@ class Measures:
             "waiting": waiting,
             "done": self.outcomes[Outcome.DONE],
             "crossing": float(self._now[_CROSSINGS]) / len(self._leaves),
-            "leaves": [round(share, 4) for share in shares.tolist()],
+            "leaves": self._leaf_shares(state),
         }
         series = [getattr(self.series, name) for name in found] + [*self.series.gangs.values()]
-        largest = (
-            int(np.bincount(group, weights=capacity).max())
-            for group in self.cluster.topology.groups
-        )
+        largest = (int(np.bincount(switches, weights=per_leaf).max()) for switches in self._above)
         for samples, value in zip(series, (*found.values(), *largest), strict=True):
             samples.append(value)
         if len(self.series.time) >= MOST_SAMPLES:
@@ -204,18 +205,29 @@ class Measures:
         """Count a job that starts (sign 1), or leaves its hosts (sign -1)."""
         job, hosts = placed.job, placed.hosts
         self._running += sign
-        self._now[_TAKEN] += sign * placed.takes.sum(axis=0)
-        self._now[_CLASS[job.application.app_class]] += sign * job.vcpus * job.count
+        vms = sign * job.count
+        self._now[VCPUS] += vms * job.vcpus
+        self._now[MEMORY_MB] += vms * job.memory_mb
+        self._now[_CLASS[job.application.app_class]] += vms * job.vcpus
         before = self._vms[hosts]
         self._vms[hosts] = after = before + sign * placed.counts
         changed = hosts[(before == 0) != (after == 0)]
-        self._now[_HOSTS] += sign * len(changed)
-        self._now[_CORES] += sign * int(self.cluster.total[changed, VCPUS].sum())
-        leaves = np.unique(self._leaf[hosts])
-        if len(leaves) > 1:
+        if len(changed):
+            self._now[_HOSTS] += sign * len(changed)
+            self._now[_CORES] += sign * int(self.cluster.total[changed, VCPUS].sum())
+        if len(hosts) > 1 and len(leaves := np.unique(self._leaf[hosts])) > 1:
             self._crossing[leaves] += sign
             self._now[_CROSSINGS] += sign * len(leaves)
             self.most_crossing = max(self.most_crossing, int(self._crossing[leaves].max()))
+
+    def _leaf_shares(self, state: ClusterState) -> list[float]:
+        """Return the share of each leaf's vcpus in use, rounded."""
+        used = self._per_leaf - self._sums(state.free[:, VCPUS])
+        # To round takes longer than all the rest of a sample, and few leaves have changed.
+        for leaf in np.flatnonzero(used != self._used).tolist():
+            self._shares[leaf] = round(float(used[leaf] / self._per_leaf[leaf]), 4)
+        self._used = used
+        return list(self._shares)
 
     def _share(self, amount: float, resource: int) -> float:
         return float(amount / self._total[resource]) if self._total[resource] else 0.0

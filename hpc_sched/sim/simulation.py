@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 
 from hpc_sched import exceptions
 from hpc_sched.core.plan.result import Rejection
-from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
+from hpc_sched.sim.cluster.cluster_state import ClusterState
+from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import IdealPlacements, JobRecord, Outcome, SubmittedJob
@@ -110,8 +111,11 @@ class Simulation:
 
     def start(self, job: Job, accept: Callable[[PlacedJob], bool] | None = None) -> bool:
         """Start a waiting job if the policy finds hosts for it; return whether it did."""
+        # Without an array of all hosts: most attempts of waiting jobs end here.
+        if self.state.room(*job.size).total < job.count:
+            return False
         capacity = self.setting.capacity(job, self.state)
-        if int(capacity.sum()) < job.count:
+        if self.setting.policy.bounded_by_neighbours and int(capacity.sum()) < job.count:
             return False
         places = self.setting.policy.places(self.setting.request(job, capacity, self.state))
         if isinstance(places, Rejection):
@@ -131,7 +135,8 @@ class Simulation:
             self.now + duration, EventKind.END, lambda: self._end(submitted, placed, outcome)
         )
         self.measures.started(placed)
-        self._log_event("start", job.number, placed.text(self.setting.cluster.topology))
+        if self._log is not None:
+            self._log_event("start", job.number, placed.text(self.setting.cluster.topology))
         return True
 
     def wake(self, time: float) -> None:
@@ -152,7 +157,8 @@ class Simulation:
             )
         self.submitted += 1
         self._enter_next_job()
-        self._log_event("submit", job.number, plurals.text(job.count, "VM"))
+        if self._log is not None:
+            self._log_event("submit", job.number, plurals.text(job.count, "VM"))
         ideal = self._ideal.of(
             job,
             self._empty.capacity(job.vcpus, job.memory_mb),
@@ -178,7 +184,7 @@ class Simulation:
         host = failure.host
         if not self.state.up[host]:
             return  # it is down already
-        hit = self.state.jobs_on(host)
+        hit = self.state.applications.jobs_on(host)
         name = self.setting.cluster.topology.hosts[host]
         self._log_event("fail", None, f"{name}: jobs {', '.join(map(str, hit)) or 'none'}")
         # In reverse, so that the job submitted first ends up first in the queue.

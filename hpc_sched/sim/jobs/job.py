@@ -24,6 +24,11 @@ class Job:
     user: int | None = None  # its number in the trace; None: unknown
 
     @property
+    def size(self) -> tuple[int, int]:
+        """vcpus and MB of one VM."""
+        return self.vcpus, self.memory_mb
+
+    @property
     def estimate(self) -> float:
         """The runtime that backfilling assumes, s."""
         return self.runtime if self.walltime is None else max(self.walltime, 0.0)

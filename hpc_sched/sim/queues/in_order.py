@@ -12,7 +12,7 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import capacities
-from hpc_sched.sim.cluster.cluster_state import PlacedJob
+from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.queues.queue_discipline import DEPTH, Order, Queue, by_submission
 from hpc_sched.sim.simulation import Simulation

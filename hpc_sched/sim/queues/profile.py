@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.core.capacity import capacities
-from hpc_sched.sim.cluster.cluster_state import PlacedJob
+from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.simulation import Simulation
 

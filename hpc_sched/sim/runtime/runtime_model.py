@@ -28,8 +28,9 @@ from hpc_sched.core.processors.processor_speeds import FORM
 from hpc_sched.core.sharing.cache_interference import Application, InterferenceIndex
 from hpc_sched.sim import named_values
 from hpc_sched.sim.cluster.cluster import VCPUS, Cluster
-from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
+from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.cluster.interference_rules import NO_INDEX
+from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.topology.model import Topology
 
 HOST = "host"  # below the leaf, which is level 1
@@ -119,7 +120,9 @@ class RuntimeModel:
         O(its hosts * (depth + neighbours there)).
         """
         name = placed.job.application.name
-        effects = (self.effect_of(name, there) for there in state.neighbours_of(placed))
+        effects = (
+            self.effect_of(name, there) for there in state.applications.neighbours_of(placed)
+        )
         score, performance = max(
             effects, key=lambda found: self._slowdown(*found), default=(0.0, 1.0)
         )

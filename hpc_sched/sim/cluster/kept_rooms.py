@@ -1,0 +1,106 @@
+"""Room for VMs of each size: kept, and corrected on the hosts that have changed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array, Mask
+from hpc_sched.core.capacity import capacities
+from hpc_sched.sim.cluster.changed_hosts import ChangedHosts
+from hpc_sched.topology.model import Topology
+
+_MOST = 128  # sizes that are kept
+
+Size = tuple[int, int]  # vcpus and MB of one VM
+
+
+@dataclass(slots=True, eq=False)
+class Room:
+    """VMs of one size that hosts take; valid until something is taken or released."""
+
+    per_host: Array  # read-only. Shape (hosts,)
+    by_leaf: Array  # 0 for switches above leaves, read-only. Shape (switches,)
+    total: int
+
+
+class _Kept:
+    """The room of one size, and the moment at which it was right."""
+
+    def __init__(self, rooms: "KeptRooms", size: Size) -> None:
+        self._rooms, self._size = rooms, size
+        # False for hosts that are too small for a VM, if empty. Shape (hosts,)
+        self._fits = rooms.fits(size)
+        self._compute()
+
+    def corrected(self) -> Room:
+        """Return the room now. O(hosts that have changed)."""
+        changes = self._rooms.changes
+        if self._moment != changes.now:
+            hosts = changes.since(self._moment)
+            if hosts is None:
+                self._compute()
+            else:
+                self._correct(hosts)
+        return self._room
+
+    def _compute(self) -> None:
+        rooms = self._rooms
+        self._per_host = capacities(rooms.free, self._size)
+        self._per_host[~(rooms.up & self._fits)] = 0
+        self._by_leaf = np.zeros(rooms.switches, dtype=np.int64)
+        np.add.at(self._by_leaf, rooms.leaf, self._per_host)
+        per_host, by_leaf = self._per_host.view(), self._by_leaf.view()
+        per_host.setflags(write=False)  # shared by all policies
+        by_leaf.setflags(write=False)
+        self._room = Room(per_host, by_leaf, int(by_leaf.sum()))
+        self._moment = rooms.changes.now
+
+    def _correct(self, hosts: Array) -> None:
+        rooms = self._rooms
+        now = capacities(rooms.free[hosts], self._size)
+        now[~(rooms.up[hosts] & self._fits[hosts])] = 0
+        change = now - self._per_host[hosts]
+        self._per_host[hosts] = now
+        np.add.at(self._by_leaf, rooms.leaf[hosts], change)
+        self._room.total += int(change.sum())
+        self._moment = rooms.changes.now
+
+
+class KeptRooms:
+    """Rooms of the latest sizes of VMs."""
+
+    def __init__(
+        self,
+        free: Array,
+        up: Mask,
+        most_of_vm: Array | None,
+        topology: Topology,
+        changes: ChangedHosts,
+    ) -> None:
+        """Start without any size.
+
+        :param free: vcpus and MB; changed by the owner, and noted in ``changes``
+        :param up: False for hosts that take no VM; likewise
+        :param most_of_vm: vcpus and MB that one VM gets of each host at most; None: all
+        """
+        self.free, self.up, self.changes = free, up, changes
+        self.leaf, self.switches = topology.leaf_index, len(topology.switches)
+        self._most_of_vm = most_of_vm
+        self._by_size: dict[Size, _Kept] = {}
+
+    def fits(self, size: Size) -> Mask:
+        """True for hosts that are not too small for a VM, if empty. Shape (hosts,)."""
+        if self._most_of_vm is None:
+            return np.ones(len(self.free), dtype=np.bool_)
+        fits: Mask = np.all(self._most_of_vm >= size, axis=1)
+        return fits
+
+    def of(self, size: Size) -> Room:
+        """Return the room for VMs of a size. O(hosts changed since it was read, or hosts)."""
+        kept = self._by_size.get(size)
+        if kept is None:
+            if len(self._by_size) >= _MOST:
+                # The one that was read first: any will do, and a trace has few sizes.
+                del self._by_size[next(iter(self._by_size))]
+            kept = self._by_size[size] = _Kept(self, size)
+        return kept.corrected()
