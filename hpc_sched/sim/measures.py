@@ -92,7 +92,10 @@ class Measures:
         usable = cluster.total[:, VCPUS].copy()
         usable[sorted(cluster.down)] = 0
         self._per_leaf = self._sums(usable)
-        # Of the last sample: vcpus in use, and their rounded share. Shape (leaves,)
+        # Of the last sample, and of the moment of the cluster's state: the largest group below a
+        # switch of each level, the vcpus of each leaf in use, and their rounded share.
+        self._moment = -1
+        self._largest: list[int] = []
         self._used = np.zeros_like(self._per_leaf)
         self._shares = [0.0] * len(self._leaves)
         self._crossing = np.zeros(len(topology.switches), dtype=np.int64)
@@ -151,7 +154,9 @@ class Measures:
 
     def sample(self, now: float, state: ClusterState, waiting: int) -> float:
         """Take a sample, and return when the next one is due. O(hosts + leaves * levels)."""
-        per_leaf = state.room(*self._vm).by_leaf[self._leaves]
+        if state.changed.now != self._moment:
+            self._moment = state.changed.now
+            self._look_at_leaves(state)
         found = {
             "time": now,
             "vcpus": self._share(self._now[VCPUS], VCPUS),
@@ -160,11 +165,10 @@ class Measures:
             "waiting": waiting,
             "done": self.outcomes[Outcome.DONE],
             "crossing": float(self._now[_CROSSINGS]) / len(self._leaves),
-            "leaves": self._leaf_shares(state),
+            "leaves": self._shares,
         }
         series = [getattr(self.series, name) for name in found] + [*self.series.gangs.values()]
-        largest = (int(np.bincount(switches, weights=per_leaf).max()) for switches in self._above)
-        for samples, value in zip(series, (*found.values(), *largest), strict=True):
+        for samples, value in zip(series, (*found.values(), *self._largest), strict=True):
             samples.append(value)
         if len(self.series.time) >= MOST_SAMPLES:
             for samples in series:
@@ -203,31 +207,46 @@ class Measures:
 
     def _change(self, placed: PlacedJob, sign: int) -> None:
         """Count a job that starts (sign 1), or leaves its hosts (sign -1)."""
-        job, hosts = placed.job, placed.hosts
+        job = placed.job
         self._running += sign
         vms = sign * job.count
         self._now[VCPUS] += vms * job.vcpus
         self._now[MEMORY_MB] += vms * job.memory_mb
         self._now[_CLASS[job.application.app_class]] += vms * job.vcpus
+        host = placed.only_host
+        if host is None:
+            self._change_hosts(placed, sign)
+            return
+        before = self._vms.item(host)
+        self._vms[host] = before + vms
+        if not before or not before + vms:
+            self._now[_HOSTS] += sign
+            self._now[_CORES] += sign * self.cluster.total.item(host, VCPUS)
+
+    def _change_hosts(self, placed: PlacedJob, sign: int) -> None:
+        """Count the hosts of a job that has several, and the leaves at which it crosses others."""
+        hosts = placed.hosts
         before = self._vms[hosts]
         self._vms[hosts] = after = before + sign * placed.counts
         changed = hosts[(before == 0) != (after == 0)]
-        if len(changed):
-            self._now[_HOSTS] += sign * len(changed)
-            self._now[_CORES] += sign * int(self.cluster.total[changed, VCPUS].sum())
-        if len(hosts) > 1 and len(leaves := np.unique(self._leaf[hosts])) > 1:
+        self._now[_HOSTS] += sign * len(changed)
+        self._now[_CORES] += sign * int(self.cluster.total[changed, VCPUS].sum())
+        leaves = np.unique(self._leaf[hosts])
+        if len(leaves) > 1:
             self._crossing[leaves] += sign
             self._now[_CROSSINGS] += sign * len(leaves)
             self.most_crossing = max(self.most_crossing, int(self._crossing[leaves].max()))
 
-    def _leaf_shares(self, state: ClusterState) -> list[float]:
-        """Return the share of each leaf's vcpus in use, rounded."""
+    def _look_at_leaves(self, state: ClusterState) -> None:
+        """Count what a sample has of leaves and switches. O(hosts + leaves * levels)."""
+        room = state.room(*self._vm).by_leaf[self._leaves]
+        self._largest = [int(np.bincount(switches, weights=room).max()) for switches in self._above]
         used = self._per_leaf - self._sums(state.free[:, VCPUS])
+        self._shares = list(self._shares)  # earlier samples keep theirs
         # To round takes longer than all the rest of a sample, and few leaves have changed.
         for leaf in np.flatnonzero(used != self._used).tolist():
             self._shares[leaf] = round(float(used[leaf] / self._per_leaf[leaf]), 4)
         self._used = used
-        return list(self._shares)
 
     def _share(self, amount: float, resource: int) -> float:
         return float(amount / self._total[resource]) if self._total[resource] else 0.0

@@ -2,8 +2,8 @@
 
 import logging
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from functools import cached_property
 
 from hpc_sched import exceptions
 from hpc_sched.core.plan.result import Rejection
@@ -13,6 +13,9 @@ from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import IdealPlacements, JobRecord, Outcome, SubmittedJob
 from hpc_sched.sim.measures import Measures
+from hpc_sched.sim.queues.domains import Domains
+from hpc_sched.sim.queues.running_jobs import RunningJobs
+from hpc_sched.sim.queues.waiting_jobs import WaitingJobs
 from hpc_sched.sim.simulation_input import Failure, SimulationInput
 from hpc_sched.topology import plurals
 
@@ -49,7 +52,8 @@ class Simulation:
         self.setting = setting
         self._discipline = discipline
         self.state = ClusterState(setting.cluster)
-        self.waiting: OrderedDict[int, Job] = OrderedDict()  # in the order of the queue
+        self.waiting = WaitingJobs()
+        self.running_jobs = RunningJobs()
         self.engine = Engine()
         self.events = 0
         self.submitted = 0
@@ -67,6 +71,11 @@ class Simulation:
         self._enter_next_job()
         self._enter_next_failure()
         self._enter_sample(0.0)
+
+    @cached_property
+    def domains(self) -> Domains:
+        """The parts of the cluster that one job can use."""
+        return Domains.of(self.setting)
 
     @property
     def now(self) -> float:
@@ -130,6 +139,7 @@ class Simulation:
         if self.setting.slowdown is not None:
             submitted.factor = self.setting.slowdown(self.state, placed)
         submitted.starts += 1
+        self.running_jobs.add(job, self.now)
         duration, outcome = self.setting.duration(job, submitted.factor)
         self.engine.enter(
             self.now + duration, EventKind.END, lambda: self._end(submitted, placed, outcome)
@@ -175,9 +185,13 @@ class Simulation:
     def _end(self, submitted: SubmittedJob, placed: PlacedJob, outcome: Outcome) -> None:
         if self.state.jobs.get(submitted.job.number) is not placed:
             return  # the end of a start that a failure has undone
-        self.measures.ended(self.state.release(submitted.job.number))
+        self._release(submitted)
         self._log_event("kill" if outcome is Outcome.KILLED else "end", submitted.job.number)
         self._record(submitted, outcome)
+
+    def _release(self, submitted: SubmittedJob) -> None:
+        self.measures.ended(self.state.release(submitted.job.number))
+        self.running_jobs.remove(submitted.job, submitted.start)
 
     def _fail(self, failure: Failure) -> None:
         self._enter_next_failure()
@@ -190,7 +204,7 @@ class Simulation:
         # In reverse, so that the job submitted first ends up first in the queue.
         for number in sorted(hit, reverse=True):
             submitted = self._submitted_jobs[number]
-            self.measures.ended(self.state.release(number))
+            self._release(submitted)
             if self.setting.requeue:
                 if submitted.starts == MANY_STARTS:
                     LOG.warning(
@@ -201,8 +215,7 @@ class Simulation:
                         f"{MANY_STARTS:,}",
                     )
                 submitted.placed, submitted.factor = None, 1.0
-                self.waiting[number] = submitted.job
-                self.waiting.move_to_end(number, last=False)
+                self.waiting.put_first(submitted.job)
             else:
                 self._record(submitted, Outcome.FAILED)
         self.state.set_up(host, False)

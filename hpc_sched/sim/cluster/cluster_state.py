@@ -21,12 +21,14 @@ class ClusterState:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.free = cluster.free_at_start
+        self._free_at_start = cluster.free_at_start
+        self.free = self._free_at_start.copy()
         self.up = np.ones(len(self.free), dtype=np.bool_)
         self.up[sorted(cluster.down)] = False
         self.jobs: dict[int, PlacedJob] = {}
         self.applications = HostApplications(cluster)
-        self.gains = 0  # number of releases
+        self.gains = 0  # number of releases, and of hosts that have come back
+        self.losses = 0  # number of hosts that have failed
         self.changed = ChangedHosts(len(self.free))
         self._rows = PlacedRows()
         self._rooms = KeptRooms(
@@ -34,7 +36,8 @@ class ClusterState:
             *(cluster.topology, self.changed),
         )
         self.usable = cluster.total.astype(np.float64)  # of free hosts
-        self._free_as_reals = np.zeros((0, 2)), -1  # and the moment at which it was right
+        self._reals: Reals = np.zeros((0, 2))  # what is free, at this moment
+        self._moment = -1
 
     def room(self, vcpus: int, memory_mb: int) -> Room:
         """Return the VMs of a size that hosts still take. O(hosts changed since the last time)."""
@@ -53,31 +56,26 @@ class ClusterState:
     @property
     def free_as_reals(self) -> Reals:
         """What is free, as policies read it; read-only. Shape (hosts, 2)."""
-        kept, moment = self._free_as_reals
-        if moment != self.changed.now:
-            hosts = self.changed.since(moment) if moment >= 0 else None
-            if hosts is None:
-                kept = self.free.astype(np.float64)
-            else:
-                kept.setflags(write=True)
-                kept[hosts] = self.free[hosts]
-            kept.setflags(write=False)
-            self._free_as_reals = kept, self.changed.now
-        return kept
+        if self._moment != self.changed.now:
+            self._moment = self.changed.now
+            self._reals = self.free.astype(np.float64)
+            self._reals.setflags(write=False)
+        return self._reals
 
     def take(self, placed: PlacedJob) -> None:
         """Start a job on its hosts.
 
         :raises exceptions.ConservationError: if they have no room for it
         """
-        job, hosts, vms = placed.job, placed.hosts, int(placed.counts.sum())
+        job, hosts = placed.job, placed.hosts
+        vms = sum(placed.counts.tolist())
         if job.number in self.jobs or vms != job.count:
             runs = " and runs already" if job.number in self.jobs else ""
             raise exceptions.ConservationError(
                 f"job {job.number} of {job.count} VMs was to start {vms} of them{runs}"
             )
         left = self.free[hosts] - placed.takes
-        if left.min() < 0 or not self.up[hosts].all():
+        if min(left.ravel().tolist()) < 0 or not all(self.up[hosts].tolist()):
             wrong = int(hosts[(left < 0).any(axis=1) | ~self.up[hosts]][0])
             raise exceptions.ConservationError(
                 f"job {job.number} was placed on host {self.cluster.topology.hosts[wrong]!r}, "
@@ -108,6 +106,7 @@ class ClusterState:
         """Disable or enable a host, whose jobs have been released before."""
         self.up[host] = up
         self.gains += up
+        self.losses += not up
         self.changed.note(np.array([host]))
 
     def check(self) -> None:
@@ -115,7 +114,7 @@ class ClusterState:
 
         :raises exceptions.ConservationError: if they differ
         """
-        free = self.cluster.free_at_start - self._rows.taken(len(self.free))
+        free = self._free_at_start - self._rows.taken(len(self.free))
         if free.min(initial=0) < 0 or not np.array_equal(free, self.free):
             wrong = int(np.argmax(((free != self.free) | (free < 0)).any(axis=1)))
             raise exceptions.ConservationError(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask
-from hpc_sched.core.capacity import capacities
+from hpc_sched.core.capacity import UNBOUNDED, capacities
 from hpc_sched.sim.cluster.changed_hosts import ChangedHosts
 from hpc_sched.topology.model import Topology
 
@@ -30,6 +30,7 @@ class _Kept:
         self._rooms, self._size = rooms, size
         # False for hosts that are too small for a VM, if empty. Shape (hosts,)
         self._fits = rooms.fits(size)
+        self._moment = rooms.changes.now
         self._compute()
 
     def corrected(self) -> Room:
@@ -39,8 +40,11 @@ class _Kept:
             hosts = changes.since(self._moment)
             if hosts is None:
                 self._compute()
+            elif len(hosts) == 1:
+                self._correct_one(hosts.item())
             else:
                 self._correct(hosts)
+            self._moment = changes.now
         return self._room
 
     def _compute(self) -> None:
@@ -53,7 +57,6 @@ class _Kept:
         per_host.setflags(write=False)  # shared by all policies
         by_leaf.setflags(write=False)
         self._room = Room(per_host, by_leaf, int(by_leaf.sum()))
-        self._moment = rooms.changes.now
 
     def _correct(self, hosts: Array) -> None:
         rooms = self._rooms
@@ -63,7 +66,24 @@ class _Kept:
         self._per_host[hosts] = now
         np.add.at(self._by_leaf, rooms.leaf[hosts], change)
         self._room.total += int(change.sum())
-        self._moment = rooms.changes.now
+
+    def _correct_one(self, host: int) -> None:
+        rooms, now = self._rooms, 0
+        if rooms.up.item(host) and self._fits.item(host):
+            now = host_room(rooms.free, host, self._size)
+        change = now - self._per_host.item(host)
+        self._per_host[host] = now
+        self._by_leaf[rooms.leaf.item(host)] += change
+        self._room.total += change
+
+
+def host_room(free: Array, host: int, size: Size) -> int:
+    """Return how many VMs fit on one host, as ``core.capacity`` does for many."""
+    room = UNBOUNDED
+    for resource, amount in enumerate(size):
+        if amount > 0:
+            room = min(room, free.item(host, resource) // amount)
+    return max(room, 0)
 
 
 class KeptRooms:

@@ -26,11 +26,8 @@ class Releases:
     def __init__(self, simulation: Simulation) -> None:
         """Count. O(hosts + hosts of running jobs)."""
         self._state = simulation.state
-        setting = simulation.setting
-        indices, domain = np.unique(setting.domains(), return_inverse=True)
-        names = [setting.cluster.topology.switches[index].name for index in indices.tolist()]
-        self._domain: Array = np.argsort(np.argsort(names))[domain]
-        self.domains = len(names)
+        self._domain = simulation.domains.of_host
+        self.domains = simulation.domains.number
         running = list(simulation.running().values())
         ends = [max(start + placed.job.estimate, simulation.now) for start, placed in running]
         self.next_end = min(ends, default=math.inf)  # the first end of a running job, s

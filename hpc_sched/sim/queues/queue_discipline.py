@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.simulation import Discipline, Simulation
@@ -44,4 +43,4 @@ class Queue:
 
 def by_submission(simulation: Simulation, most: int) -> Sequence[Job]:
     """Return the jobs that were submitted first; before them those that lost a host."""
-    return list(islice(simulation.waiting.values(), most))
+    return simulation.waiting.first(most)
