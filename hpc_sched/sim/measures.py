@@ -228,10 +228,10 @@ class Measures:
         hosts = placed.hosts
         before = self._vms[hosts]
         self._vms[hosts] = after = before + sign * placed.counts
-        changed = hosts[(before == 0) != (after == 0)]
+        changed = hosts[(before if sign > 0 else after) == 0]
         self._now[_HOSTS] += sign * len(changed)
-        self._now[_CORES] += sign * int(self.cluster.total[changed, VCPUS].sum())
-        leaves = np.unique(self._leaf[hosts])
+        self._now[_CORES] += sign * sum(self.cluster.total[changed, VCPUS].tolist())
+        leaves = list(set(self._leaf[hosts].tolist()))
         if len(leaves) > 1:
             self._crossing[leaves] += sign
             self._now[_CROSSINGS] += sign * len(leaves)

@@ -121,11 +121,14 @@ class Simulation:
     def start(self, job: Job, accept: Callable[[PlacedJob], bool] | None = None) -> bool:
         """Start a waiting job if the policy finds hosts for it; return whether it did."""
         # Without an array of all hosts: most attempts of waiting jobs end here.
-        if self.state.room(*job.size).total < job.count:
+        room = self.state.room(*job.size)
+        if room.total < job.count:
             return False
-        capacity = self.setting.capacity(job, self.state)
-        if self.setting.policy.bounded_by_neighbours and int(capacity.sum()) < job.count:
-            return False
+        capacity = room.per_host
+        if self.setting.policy.bounded_by_neighbours:
+            capacity = self.setting.capacity(job, self.state)
+            if int(capacity.sum()) < job.count:
+                return False
         places = self.setting.policy.places(self.setting.request(job, capacity, self.state))
         if isinstance(places, Rejection):
             return False

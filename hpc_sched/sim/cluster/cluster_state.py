@@ -107,6 +107,7 @@ class ClusterState:
         self.up[host] = up
         self.gains += up
         self.losses += not up
+        self._rooms.up_changes += 1
         self.changed.note(np.array([host]))
 
     def check(self) -> None:

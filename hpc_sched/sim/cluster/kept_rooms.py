@@ -31,6 +31,7 @@ class _Kept:
         # False for hosts that are too small for a VM, if empty. Shape (hosts,)
         self._fits = rooms.fits(size)
         self._moment = rooms.changes.now
+        self._up_changes = rooms.up_changes
         self._compute()
 
     def corrected(self) -> Room:
@@ -38,7 +39,8 @@ class _Kept:
         changes = self._rooms.changes
         if self._moment != changes.now:
             hosts = changes.since(self._moment)
-            if hosts is None:
+            if hosts is None or self._up_changes != self._rooms.up_changes:
+                self._up_changes = self._rooms.up_changes
                 self._compute()
             elif len(hosts) == 1:
                 self._correct_one(hosts.item())
@@ -50,7 +52,8 @@ class _Kept:
     def _compute(self) -> None:
         rooms = self._rooms
         self._per_host = capacities(rooms.free, self._size)
-        self._per_host[~(rooms.up & self._fits)] = 0
+        self._accepts = rooms.up & self._fits
+        self._per_host[~self._accepts] = 0
         self._by_leaf = np.zeros(rooms.switches, dtype=np.int64)
         np.add.at(self._by_leaf, rooms.leaf, self._per_host)
         per_host, by_leaf = self._per_host.view(), self._by_leaf.view()
@@ -61,7 +64,7 @@ class _Kept:
     def _correct(self, hosts: Array) -> None:
         rooms = self._rooms
         now = capacities(rooms.free[hosts], self._size)
-        now[~(rooms.up[hosts] & self._fits[hosts])] = 0
+        now *= self._accepts[hosts]
         change = now - self._per_host[hosts]
         self._per_host[hosts] = now
         np.add.at(self._by_leaf, rooms.leaf[hosts], change)
@@ -69,7 +72,7 @@ class _Kept:
 
     def _correct_one(self, host: int) -> None:
         rooms, now = self._rooms, 0
-        if rooms.up.item(host) and self._fits.item(host):
+        if self._accepts.item(host):
             now = host_room(rooms.free, host, self._size)
         change = now - self._per_host.item(host)
         self._per_host[host] = now
@@ -100,10 +103,11 @@ class KeptRooms:
         """Start without any size.
 
         :param free: vcpus and MB; changed by the owner, and noted in ``changes``
-        :param up: False for hosts that take no VM; likewise
+        :param up: False for hosts that take no VM; changed, and counted in ``up_changes``
         :param most_of_vm: vcpus and MB that one VM gets of each host at most; None: all
         """
         self.free, self.up, self.changes = free, up, changes
+        self.up_changes = 0  # times that ``up`` has changed
         self.leaf, self.switches = topology.leaf_index, len(topology.switches)
         self._most_of_vm = most_of_vm
         self._by_size: dict[Size, _Kept] = {}

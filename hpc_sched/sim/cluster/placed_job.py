@@ -1,5 +1,6 @@
 """A running job and its hosts."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,8 +37,10 @@ class PlacedJob:
         """Return a job with the hosts of its VMs."""
         if len(places) == 1:
             return cls(job, np.array(places), _ONE)
-        hosts, counts = np.unique(np.array(places, dtype=np.int64), return_counts=True)
-        return cls(job, hosts, counts.astype(np.int64))
+        counts = Counter(places)
+        hosts = sorted(counts)
+        vms = [counts[host] for host in hosts]
+        return cls(job, np.array(hosts, dtype=np.int64), np.array(vms, dtype=np.int64))
 
     def text(self, topology: Topology) -> str:
         """Return the hosts with their numbers of VMs, by name: ``n1*4 n2*4``."""

@@ -39,6 +39,26 @@ class Fcfs:
         return None
 
 
+class FreeRooms:
+    """All VMs of each size that fit now. Spares most placements, of which none changes it."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        """Start without any size."""
+        self._state = simulation.state
+        self._moment = self._state.changed.now
+        self._rooms: dict[Size, int] = {}
+
+    def hold(self, job: Job) -> bool:
+        """True if there is room for all VMs of a job, wherever it is."""
+        if self._moment != self._state.changed.now:
+            self._moment = self._state.changed.now
+            self._rooms.clear()
+        room = self._rooms.get(job.size)
+        if room is None:
+            room = self._rooms[job.size] = self._state.room(*job.size).total
+        return job.count <= room
+
+
 class ListScheduling:
     """List scheduling (Graham 1969; Garey, Graham 1975): jobs that do not fit are passed over.
 
@@ -60,8 +80,9 @@ class ListScheduling:
         # New jobs are at the end of the queue; one that has lost a host has released others.
         latest = reversed(simulation.waiting.values())
         untried = list(takewhile(lambda job: job.number not in self._not_fitting, latest))
+        rooms = FreeRooms(simulation)
         for job in reversed(untried):
-            if not simulation.start(job):
+            if not (rooms.hold(job) and simulation.start(job)):
                 self._not_fitting.add(job.number)
 
 
@@ -112,16 +133,10 @@ class Easy:
         # A job that did not fit cannot fit before something is released.
         untried = [job for job in jobs if job.number not in self._not_fitting]
         self._not_fitting.update([job.number for job in untried])
-        rooms: dict[Size, int] = {}  # all VMs of a size that fit now
+        rooms = FreeRooms(simulation)
         for job in untried:
-            room = rooms.get(job.size)
-            if room is None:
-                room = rooms[job.size] = simulation.state.room(*job.size).total
-            # Without a placement, which takes a hundred times as long.
-            if job.count > room or not reservation.can_allow(job):
-                continue
-            if simulation.start(job, reservation.allows):
-                rooms.clear()
+            if rooms.hold(job) and reservation.can_allow(job):
+                simulation.start(job, reservation.allows)
 
 
 class ByEstimate(KeptOrder):

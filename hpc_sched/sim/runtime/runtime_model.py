@@ -147,7 +147,7 @@ def pairs_by_level(topology: Topology, hosts: Array, counts: Array) -> tuple[int
     of_switches = (np.bincount(row[hosts], counts).astype(np.int64) for row in topology.groups)
     numbers = (counts, *of_switches, counts.sum(keepdims=True))
     # Pairs whose lowest common switch is on a level or below it, bottom up.
-    within = [0, *(int((each * (each - 1)).sum()) // 2 for each in numbers)]
+    within = [0, *(int(np.dot(each, each - 1)) // 2 for each in numbers)]
     return tuple(higher - lower for lower, higher in pairwise(within))
 
 
