@@ -62,6 +62,8 @@ def same_log(
     for other in found[1:]:
         assert other.log == found[0].log
         assert other.records == found[0].records
+        # Also the times at which reservations begin.
+        assert other.simulation.events == found[0].simulation.events
 
 
 def hosts_that_fail(seed: int, hosts: int) -> list[Failure]:

@@ -81,7 +81,8 @@ class SlotReservations:
     def _may_move(self, kept: ReservedJob, now: float) -> bool:
         """True unless a reservation is known to be the earliest."""
         seen = self._seen.get(kept.job.number)
-        if seen is None:
+        # A job that is expected to end at once holds no slots: others may have taken them.
+        if seen is None or kept.start == kept.end < math.inf:
             return True
         if seen >= self._forgotten:
             gained = self._gained[seen - self._forgotten :]
