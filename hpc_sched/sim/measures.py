@@ -3,7 +3,8 @@
 import math
 from array import array
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,12 @@ class Series:
     crossing: list[float]  # jobs with VMs under a leaf and under others, mean over leaves
     gangs: dict[str, list[int]]  # level to the largest group that fits under one of its switches
     leaves: list[list[float]]  # share of each leaf's vcpus in use. Shape (samples, leaves)
+
+    @property
+    def lists(self) -> list[list[Any]]:
+        """All of them."""
+        named = (getattr(self, field.name) for field in fields(self) if field.name != "gangs")
+        return [*named, *self.gangs.values()]
 
 
 class Measures:
@@ -157,22 +164,20 @@ class Measures:
         if state.changed.now != self._moment:
             self._moment = state.changed.now
             self._look_at_leaves(state)
-        found = {
-            "time": now,
-            "vcpus": self._share(self._now[VCPUS], VCPUS),
-            "memory": self._share(self._now[MEMORY_MB], MEMORY_MB),
-            "running": self._running,
-            "waiting": waiting,
-            "done": self.outcomes[Outcome.DONE],
-            "crossing": float(self._now[_CROSSINGS]) / len(self._leaves),
-            "leaves": self._shares,
-        }
-        series = [getattr(self.series, name) for name in found] + [*self.series.gangs.values()]
-        for samples, value in zip(series, (*found.values(), *self._largest), strict=True):
-            samples.append(value)
-        if len(self.series.time) >= MOST_SAMPLES:
-            for samples in series:
-                del samples[1::2]
+        series = self.series
+        series.time.append(now)
+        series.vcpus.append(self._share(self._now[VCPUS], VCPUS))
+        series.memory.append(self._share(self._now[MEMORY_MB], MEMORY_MB))
+        series.running.append(self._running)
+        series.waiting.append(waiting)
+        series.done.append(self.outcomes[Outcome.DONE])
+        series.crossing.append(float(self._now[_CROSSINGS]) / len(self._leaves))
+        series.leaves.append(self._shares)
+        for samples, largest in zip(series.gangs.values(), self._largest, strict=True):
+            samples.append(largest)
+        if len(series.time) >= MOST_SAMPLES:
+            for every in series.lists:
+                del every[1::2]
             self._interval *= 2
         return self.series.time[-1] + self._interval
 

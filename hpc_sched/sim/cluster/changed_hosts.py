@@ -17,29 +17,25 @@ class ChangedHosts:
         :param hosts: their number
         """
         self._hosts = hosts
-        self._changes: list[Array] = []
-        self._forgotten = 0  # changes before these
-
-    @property
-    def now(self) -> int:
-        """The moment: the number of changes."""
-        return self._forgotten + len(self._changes)
+        self.now = 0  # the moment: the number of changes
+        self._changes: list[Array] = []  # the latest of them
 
     def note(self, hosts: Array) -> None:
         """Note a change of some hosts, each named once. O(1)."""
+        self.now += 1
         self._changes.append(hosts)
         if len(self._changes) > _MOST:
             del self._changes[: _MOST // 2]
-            self._forgotten += _MOST // 2
 
     def since(self, moment: int) -> Array | None:
         """Return the hosts that have changed since a moment, each once.
 
         None if they are not known, or so large a part of all that these are computed anew sooner.
         """
-        if moment < self._forgotten:
+        number = self.now - moment
+        if number > len(self._changes):
             return None
-        found = self._changes[moment - self._forgotten :]
+        found = self._changes[len(self._changes) - number :]
         if len(found) == 1:
             return found[0]
         if sum(map(len, found)) * _DEAR > self._hosts:

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from heapq import merge
-from itertools import groupby, islice
+from itertools import islice
 
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.queues.in_order import Easy
@@ -84,12 +84,15 @@ class ByUser(KeptOrder):
         """
         found: list[Job] = []
         users = sorted(self._waiting, key=usage.__getitem__)
-        for _, equal in groupby(users, usage.__getitem__):
-            first, *others = equal
-            jobs = self._merged((first, *others), most) if others else self._waiting[first][1]
+        place = 0
+        while place < len(users) and len(found) < most:
+            end = place + 1
+            while end < len(users) and usage[users[end]] == usage[users[place]]:
+                end += 1
+            equal = tuple(users[place:end])
+            jobs = self._merged(equal, most) if len(equal) > 1 else self._waiting[equal[0]][1]
             found += jobs[: most - len(found)]
-            if len(found) == most:
-                break
+            place = end
         return found
 
     def _merged(self, users: tuple[User, ...], most: int) -> list[Job]:

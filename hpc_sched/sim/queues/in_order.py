@@ -39,24 +39,20 @@ class Fcfs:
         return None
 
 
-class FreeRooms:
-    """All VMs of each size that fit now. Spares most placements, of which none changes it."""
+class FreeRooms(dict[Size, int]):
+    """All VMs of each size that fit, wherever they are; counted when they are read.
+
+    A comparison with it spares most placements. To be cleared when a job has started.
+    """
 
     def __init__(self, simulation: Simulation) -> None:
         """Start without any size."""
+        super().__init__()
         self._state = simulation.state
-        self._moment = self._state.changed.now
-        self._rooms: dict[Size, int] = {}
 
-    def hold(self, job: Job) -> bool:
-        """True if there is room for all VMs of a job, wherever it is."""
-        if self._moment != self._state.changed.now:
-            self._moment = self._state.changed.now
-            self._rooms.clear()
-        room = self._rooms.get(job.size)
-        if room is None:
-            room = self._rooms[job.size] = self._state.room(*job.size).total
-        return job.count <= room
+    def __missing__(self, size: Size) -> int:
+        found = self[size] = self._state.room(*size).total
+        return found
 
 
 class ListScheduling:
@@ -80,10 +76,12 @@ class ListScheduling:
         # New jobs are at the end of the queue; one that has lost a host has released others.
         latest = reversed(simulation.waiting.values())
         untried = list(takewhile(lambda job: job.number not in self._not_fitting, latest))
+        self._not_fitting.update([job.number for job in untried])
         rooms = FreeRooms(simulation)
-        for job in reversed(untried):
-            if not (rooms.hold(job) and simulation.start(job)):
-                self._not_fitting.add(job.number)
+        # Room can only become less.
+        for job in [job for job in reversed(untried) if job.count <= rooms[job.size]]:
+            if job.count <= rooms[job.size] and simulation.start(job):
+                rooms.clear()
 
 
 class Easy:
@@ -131,12 +129,18 @@ class Easy:
     ) -> None:
         """Start what the reservation allows of jobs."""
         # A job that did not fit cannot fit before something is released.
-        untried = [job for job in jobs if job.number not in self._not_fitting]
-        self._not_fitting.update([job.number for job in untried])
+        tried = self._not_fitting
+        untried = [job for job in jobs if job.number not in tried]
+        tried.update([job.number for job in untried])
         rooms = FreeRooms(simulation)
-        for job in untried:
-            if rooms.hold(job) and reservation.can_allow(job):
-                simulation.start(job, reservation.allows)
+        # Room, and what the reservation allows, can only become less.
+        for job in [job for job in untried if job.count <= rooms[job.size]]:
+            if (
+                job.count <= rooms[job.size]
+                and reservation.can_allow(job)
+                and simulation.start(job, reservation.allows)
+            ):
+                rooms.clear()
 
 
 class ByEstimate(KeptOrder):

@@ -6,7 +6,8 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import capacities
-from hpc_sched.sim.cluster.kept_rooms import host_room
+from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS
+from hpc_sched.sim.cluster.kept_rooms import Size, host_room
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.simulation import Simulation
@@ -43,6 +44,7 @@ class Reservation:
         """Release what running jobs hold, in the order of their ends, until there is room."""
         ends, jobs, count = simulation.running_jobs.ends, simulation.state.jobs, self._head.count
         position, ended = 0, list[PlacedJob]()
+        gains: dict[Size, int] = {}  # by size of the VMs that have ended
         # Below no switch there is more room, whichever hosts the jobs that have ended were on.
         most = int(self._rooms.max())
         while position < len(ends) and self.time == math.inf:
@@ -50,7 +52,10 @@ class Reservation:
             # What is spare for others is known only with all jobs that end at this time.
             while position < len(ends) and ends[position][0] <= time:
                 placed = jobs[ends[position][1]]
-                most += placed.job.count * self._most_of_vm(placed.job)
+                size = placed.job.size
+                if size not in gains:
+                    gains[size] = self._most_of_vm(size)
+                most += placed.job.count * gains[size]
                 ended.append(placed)
                 position += 1
             if most < count:
@@ -96,9 +101,9 @@ class Reservation:
         self._change(placed)
         return False
 
-    def _most_of_vm(self, job: Job) -> int:
-        """Return the most VMs of the first job that take the place of one VM of another."""
-        pairs = zip(job.size, self._head.size, strict=True)
+    def _most_of_vm(self, size: Size) -> int:
+        """Return the most VMs of the first job that take the place of one VM of a size."""
+        pairs = zip(size, self._head.size, strict=True)
         return max((-(-freed // needed) for freed, needed in pairs if needed > 0), default=0)
 
     def _release(self, ended: list[PlacedJob]) -> None:
@@ -117,7 +122,9 @@ class Reservation:
         if host is None:
             self._change_hosts(placed.hosts, sign * placed.takes)
             return
-        self._free[host] += sign * placed.takes[0]
+        vms = sign * placed.job.count
+        self._free[host, VCPUS] += vms * placed.job.vcpus
+        self._free[host, MEMORY_MB] += vms * placed.job.memory_mb
         if self._accepting.item(host):
             room = host_room(self._free, host, self._head.size)
             change = room - self._per_host.item(host)
