@@ -3,8 +3,6 @@
 import math
 from array import array
 from collections import Counter
-from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
 from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
+from hpc_sched.sim.series import Series
 
 # At this number of samples every other one is dropped, and the interval doubles: the samples cover
 # the whole run evenly and in bounded memory. Even: the last sample is dropped, so the next is due
@@ -30,27 +29,6 @@ SLOWDOWN_BOUND = 10.0
 _TAKEN, _CROSSINGS, _HOSTS, _CORES = slice(VCPUS, MEMORY_MB + 1), 2, 3, 4
 _CLASS = {name: i for i, name in enumerate(APP_CLASSES, start=5)}
 _HOUR = 3600.0  # s
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Samples of the cluster over time, one list per measure."""
-
-    time: list[float]  # s
-    vcpus: list[float]  # share in use
-    memory: list[float]  # share in use
-    running: list[int]  # jobs
-    waiting: list[int]  # jobs
-    done: list[int]  # jobs so far
-    crossing: list[float]  # jobs with VMs under a leaf and under others, mean over leaves
-    gangs: dict[str, list[int]]  # level to the largest group that fits under one of its switches
-    leaves: list[list[float]]  # share of each leaf's vcpus in use. Shape (samples, leaves)
-
-    @property
-    def lists(self) -> list[list[Any]]:
-        """All of them."""
-        named = (getattr(self, field.name) for field in fields(self) if field.name != "gangs")
-        return [*named, *self.gangs.values()]
 
 
 class Measures:

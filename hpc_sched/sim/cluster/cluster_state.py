@@ -35,7 +35,8 @@ class ClusterState:
             *(self.free, self.up, cluster.most_of_vm),
             *(cluster.topology, self.changed),
         )
-        self.usable = cluster.total.astype(np.float64)  # of free hosts
+        self.usable = cluster.total.astype(np.float64)  # of hosts without any VM
+        self.usable.setflags(write=False)
         self._reals: Reals = np.zeros((0, 2))  # what is free, at this moment
         self._moment = -1
 
