@@ -174,8 +174,8 @@ class Simulation:
             self._log_event("submit", job.number, plurals.text(job.count, "VM"))
         ideal = self._ideal.of(
             job,
-            self._empty.capacity(job.vcpus, job.memory_mb),
-            self.setting.capacity(job, self._empty),
+            lambda: self._empty.capacity(*job.size),
+            lambda: self.setting.capacity(job, self._empty),
             lambda capacity: self.setting.request(job, capacity, self._empty),
         )
         submitted = self._submitted_jobs[job.number] = SubmittedJob(job, ideal)

@@ -79,24 +79,29 @@ class IdealPlacements:
         self._digests: dict[tuple[int, int, int], bytes] = {}  # by VMs and their size
 
     def of(
-        self, job: Job, room: Array, capacity: Array, request: Callable[[Array], PlacementRequest]
+        self,
+        job: Job,
+        room: Callable[[], Array],
+        capacity: Callable[[], Array],
+        request: Callable[[Array], PlacementRequest],
     ) -> IdealPlacement:
         """Return the ideal placement of a job. Two placements for a new kind of job.
 
-        :param room: VMs of the job that fit on each host without other VMs. The least values are
-            computed from it, so they do not depend on the policy. Shape (hosts,)
-        :param capacity: VMs of the job that the policy puts there; often the same array
+        :param room: returns the VMs of the job that fit on each host without other VMs. The least
+            values are computed from it, so they do not depend on the policy. Shape (hosts,)
+        :param capacity: returns the VMs of the job that the policy puts there; the same for most
         """
+        is_bounded = self._policy.bounded_by_neighbours
         key = (
             job.count,
             self._digest(job, room),
-            b"" if capacity is room else _digest(job, capacity),
+            _digest(job, capacity()) if is_bounded else b"",
             job.application.app_class,
         )
         found = self._known.get(key)
         if found is None:
-            answer = self._policy.places(request(capacity))
-            group = replace(request(room).group, packing=None, pack_hosts=True)
+            answer = self._policy.places(request(capacity()))
+            group = replace(request(room()).group, packing=None, pack_hosts=True)
             plan = group.unconstrained(job.count)
             found = self._known[key] = IdealPlacement(
                 refusal=answer if isinstance(answer, Rejection) else None,
@@ -108,14 +113,14 @@ class IdealPlacements:
         self._known.move_to_end(key)
         return found
 
-    def _digest(self, job: Job, room: Array) -> bytes:
+    def _digest(self, job: Job, room: Callable[[], Array]) -> bytes:
         """Return the digest of a room that depends on the size of the VMs alone."""
         key = (job.count, *job.size)
         found = self._digests.get(key)
         if found is None:
             if len(self._digests) >= _MOST:
                 self._digests.clear()
-            found = self._digests[key] = _digest(job, room)
+            found = self._digests[key] = _digest(job, room())
         return found
 
 
