@@ -62,6 +62,7 @@ def check_kept(state: ClusterState, size: tuple[int, int]) -> None:
     leaves = np.bincount(FABRIC.leaf_index, expected, len(FABRIC.switches))
     assert room.by_leaf.tolist() == leaves.tolist()
     assert np.array_equal(state.free_as_reals, state.free)
+    assert state.free_in_total == state.free.sum(axis=0).tolist()
 
 
 STEPS = st.lists(

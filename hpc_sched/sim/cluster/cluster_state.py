@@ -10,6 +10,7 @@ from hpc_sched.sim.cluster.host_applications import HostApplications
 from hpc_sched.sim.cluster.kept_rooms import KeptRooms, Room
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.cluster.placed_rows import PlacedRows
+from hpc_sched.sim.jobs.job import Job
 
 
 class ClusterState:
@@ -23,6 +24,7 @@ class ClusterState:
         self.cluster = cluster
         self._free_at_start = cluster.free_at_start
         self.free = self._free_at_start.copy()
+        self.free_in_total: list[int] = self.free.sum(axis=0).tolist()  # vcpus and MB
         self.up = np.ones(len(self.free), dtype=np.bool_)
         self.up[sorted(cluster.down)] = False
         self.jobs: dict[int, PlacedJob] = {}
@@ -84,6 +86,7 @@ class ClusterState:
             )
         self.free[hosts] = left
         self.jobs[job.number] = placed
+        self._count(job, -job.count)
         self.applications.add(placed)
         self._rows.add(placed)
         self.changed.note(hosts)
@@ -97,11 +100,16 @@ class ClusterState:
         if placed is None:
             raise exceptions.ConservationError(f"job {number} was to end and does not run")
         self.free[placed.hosts] += placed.takes
+        self._count(placed.job, placed.job.count)
         self.applications.remove(placed)
         self._rows.remove(number)
         self.gains += 1
         self.changed.note(placed.hosts)
         return placed
+
+    def _count(self, job: Job, released: int) -> None:
+        for resource, amount in enumerate(job.size):
+            self.free_in_total[resource] += released * amount
 
     def set_up(self, host: int, up: bool) -> None:
         """Disable or enable a host, whose jobs have been released before."""

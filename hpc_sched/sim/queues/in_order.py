@@ -3,6 +3,7 @@
 EASY reserves the time at which the first job has room, and keeps what is not spare then.
 """
 
+import math
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from itertools import takewhile
@@ -39,8 +40,8 @@ class Fcfs:
         return None
 
 
-class FreeRooms(dict[Size, int]):
-    """All VMs of each size that fit, wherever they are; counted when they are read.
+class MostVms(dict[Size, float]):
+    """A bound on the VMs of each size that fit: what is free in total holds no more of them.
 
     A comparison with it spares most placements. To be cleared when a job has started.
     """
@@ -50,8 +51,10 @@ class FreeRooms(dict[Size, int]):
         super().__init__()
         self._state = simulation.state
 
-    def __missing__(self, size: Size) -> int:
-        found = self[size] = self._state.room(*size).total
+    def __missing__(self, size: Size) -> float:
+        pairs = zip(self._state.free_in_total, size, strict=True)
+        rooms = (free // amount for free, amount in pairs if amount > 0)
+        found = self[size] = min(rooms, default=math.inf)
         return found
 
 
@@ -77,11 +80,11 @@ class ListScheduling:
         latest = reversed(simulation.waiting.values())
         untried = list(takewhile(lambda job: job.number not in self._not_fitting, latest))
         self._not_fitting.update([job.number for job in untried])
-        rooms = FreeRooms(simulation)
+        most = MostVms(simulation)
         # Room can only become less.
-        for job in [job for job in reversed(untried) if job.count <= rooms[job.size]]:
-            if job.count <= rooms[job.size] and simulation.start(job):
-                rooms.clear()
+        for job in [job for job in reversed(untried) if job.count <= most[job.size]]:
+            if job.count <= most[job.size] and simulation.start(job):
+                most.clear()
 
 
 class Easy:
@@ -132,15 +135,15 @@ class Easy:
         tried = self._not_fitting
         untried = [job for job in jobs if job.number not in tried]
         tried.update([job.number for job in untried])
-        rooms = FreeRooms(simulation)
+        most = MostVms(simulation)
         # Room, and what the reservation allows, can only become less.
-        for job in [job for job in untried if job.count <= rooms[job.size]]:
+        for job in [job for job in untried if job.count <= most[job.size]]:
             if (
-                job.count <= rooms[job.size]
+                job.count <= most[job.size]
                 and reservation.can_allow(job)
                 and simulation.start(job, reservation.allows)
             ):
-                rooms.clear()
+                most.clear()
 
 
 class ByEstimate(KeptOrder):
