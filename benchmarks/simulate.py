@@ -2,15 +2,20 @@
 
     python benchmarks/simulate.py jobs.swf.gz
     python benchmarks/simulate.py jobs.swf.gz --policy all --limit 2000
+    python benchmarks/simulate.py jobs.swf.gz --limit 2000 --hosts 256 --vcpus 1 --load 1e6 \
+        --queue easy --queue fair-share --queue conservative
 
-One row a policy, each in a process of its own: jobs, events, seconds, events per second and the
-process's largest resident memory. Three levels, 20 hosts a leaf and 25 leaves a pod; jobs arrive
---load times as fast as in the trace, so that the larger fabric is not empty.
+One row a queue and policy, each in a process of its own: jobs, events, seconds of CPU time, jobs
+per second, the most jobs that waited at a sample, and the process's largest resident memory. Three
+levels, 20 hosts a leaf and 25 leaves a pod; jobs arrive --load times as fast as in the trace, so
+that the larger fabric is not empty. With the load of the last example all jobs arrive at once, and
+nearly all of them wait.
 """
 
 import argparse
 import resource
 import time
+from itertools import product
 from multiprocessing import get_context
 
 from plan_shapes import fabric_of
@@ -21,15 +26,16 @@ from hpc_sched.sim.jobs.job_sources import TraceJobs, Workload
 from hpc_sched.sim.scenario import Run, Scenario
 from hpc_sched.sim.simulation import Simulation
 
-COLUMNS = "{:<20} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7} {:>9}"
+COLUMNS = "{:<15} {:<20} {:>8} {:>9} {:>8} {:>7} {:>8} {:>8} {:>6} {:>10}"
+HEADINGS = ("queue", "policy", "jobs", "events", "CPU s", "jobs/s", "ms a job", "waiting", "vcpus")
 
 
-def measured(args: argparse.Namespace, policy: str) -> tuple[object, ...]:
-    """Return the row of a policy."""
+def measured(args: argparse.Namespace, queue: str, policy: str) -> tuple[object, ...]:
+    """Return the row of a queue and a policy."""
     scenario = Scenario(
         cluster=uniform(fabric_of(args.hosts), HostType(args.vcpus, 1)),
         source=TraceJobs(args.trace, Workload(load=args.load), args.limit),
-        queue=args.queue,
+        queue=queue,
     )
     run = Run(policy, 1)
     simulation = Simulation(
@@ -37,18 +43,20 @@ def measured(args: argparse.Namespace, policy: str) -> tuple[object, ...]:
         scenario.discipline(),
         scenario.source.jobs(run.seed),
     )
-    began = time.perf_counter()
+    began = time.process_time()
     simulation.run()
     simulation.conclude()
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     used, _ = simulation.measures.utilisation
     return (
+        queue,
         policy,
         f"{simulation.submitted:,}",
         f"{simulation.events:,}",
         f"{seconds:.1f}",
-        f"{simulation.events / seconds:.0f}",
+        f"{simulation.submitted / seconds:,.0f}",
         f"{1e3 * seconds / simulation.submitted:.2f}",
+        f"{max(simulation.measures.series.waiting):,}",
         f"{used:.0%}",
         f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}",
     )
@@ -62,22 +70,17 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, default=10_000, help="default 10000")
     parser.add_argument("--vcpus", type=int, default=4, help="of a host (default 4)")
     parser.add_argument("--load", type=float, default=100.0, help="default 100")
-    parser.add_argument("--queue", choices=QUEUES.names(), default="fcfs", help="default fcfs")
+    parser.add_argument("--queue", choices=QUEUES.names(), action="append", help="default fcfs")
     parser.add_argument(
         "--policy", action="append", help="default exact-plan; all for every one installed"
     )
     args = parser.parse_args()
     names = args.policy or ["exact-plan"]
     names = POLICIES.names() if "all" in names else names
-    print(
-        COLUMNS.format(
-            "policy", "jobs", "events", "seconds", "events/s", "ms a job", "vcpus", "MB at most"
-        ),
-        flush=True,
-    )
-    for name in names:
+    print(COLUMNS.format(*HEADINGS, "MB at most"), flush=True)
+    for queue, name in product(args.queue or ["fcfs"], names):
         with get_context("spawn").Pool(1) as pool:
-            print(COLUMNS.format(*pool.apply(measured, (args, name))), flush=True)
+            print(COLUMNS.format(*pool.apply(measured, (args, queue, name))), flush=True)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from hpc_sched.sim.measures import Series
 from hpc_sched.sim.results import Result, Summary
+from hpc_sched.sim.series import Series
 
 # A run without a job.
 _NOTHING = Summary(

@@ -3,7 +3,6 @@
 import math
 from array import array
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,8 +10,10 @@ from hpc_sched.core.arrays import Array, Mask, Reals
 from hpc_sched.core.cost import Usage
 from hpc_sched.core.extra_spec_names import APP_CLASSES
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
-from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
+from hpc_sched.sim.cluster.cluster_state import ClusterState
+from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
+from hpc_sched.sim.series import Series
 
 # At this number of samples every other one is dropped, and the interval doubles: the samples cover
 # the whole run evenly and in bounded memory. Even: the last sample is dropped, so the next is due
@@ -28,21 +29,6 @@ SLOWDOWN_BOUND = 10.0
 _TAKEN, _CROSSINGS, _HOSTS, _CORES = slice(VCPUS, MEMORY_MB + 1), 2, 3, 4
 _CLASS = {name: i for i, name in enumerate(APP_CLASSES, start=5)}
 _HOUR = 3600.0  # s
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Samples of the cluster over time, one list per measure."""
-
-    time: list[float]  # s
-    vcpus: list[float]  # share in use
-    memory: list[float]  # share in use
-    running: list[int]  # jobs
-    waiting: list[int]  # jobs
-    done: list[int]  # jobs so far
-    crossing: list[float]  # jobs with VMs under a leaf and under others, mean over leaves
-    gangs: dict[str, list[int]]  # level to the largest group that fits under one of its switches
-    leaves: list[list[float]]  # share of each leaf's vcpus in use. Shape (samples, leaves)
 
 
 class Measures:
@@ -80,7 +66,9 @@ class Measures:
         self.leaves = self.least_leaves = 0
         self.most_crossing = 0  # jobs at one leaf at one time
         self._leaf = topology.leaf_index
-        self._leaves = np.unique(self._leaf)
+        self._leaves, first = np.unique(self._leaf, return_index=True)
+        # The switch of each level above each leaf. Shape (levels, leaves)
+        self._above = topology.groups[:, first]
         # Leaves in the order of a sample's, as indices of switches.
         self.leaves_sampled: list[int] = self._leaves.tolist()
         self._vm = vcpus, memory_mb
@@ -89,6 +77,12 @@ class Measures:
         usable = cluster.total[:, VCPUS].copy()
         usable[sorted(cluster.down)] = 0
         self._per_leaf = self._sums(usable)
+        # Of the last sample, and of the moment of the cluster's state: the largest group below a
+        # switch of each level, the vcpus of each leaf in use, and their rounded share.
+        self._moment = -1
+        self._largest: list[int] = []
+        self._used = np.zeros_like(self._per_leaf)
+        self._shares = [0.0] * len(self._leaves)
         self._crossing = np.zeros(len(topology.switches), dtype=np.int64)
         self._running = 0
         self._began = math.inf
@@ -144,30 +138,24 @@ class Measures:
             self.least_leaves += record.least_leaves
 
     def sample(self, now: float, state: ClusterState, waiting: int) -> float:
-        """Take a sample, and return when the next one is due. O(hosts * levels)."""
-        used = self._per_leaf - self._sums(state.free[:, VCPUS])
-        shares = np.divide(used, self._per_leaf, out=np.zeros_like(used), where=self._per_leaf > 0)
-        capacity = state.capacity(*self._vm)
-        found = {
-            "time": now,
-            "vcpus": self._share(self._now[VCPUS], VCPUS),
-            "memory": self._share(self._now[MEMORY_MB], MEMORY_MB),
-            "running": self._running,
-            "waiting": waiting,
-            "done": self.outcomes[Outcome.DONE],
-            "crossing": float(self._now[_CROSSINGS]) / len(self._leaves),
-            "leaves": [round(share, 4) for share in shares.tolist()],
-        }
-        series = [getattr(self.series, name) for name in found] + [*self.series.gangs.values()]
-        largest = (
-            int(np.bincount(group, weights=capacity).max())
-            for group in self.cluster.topology.groups
-        )
-        for samples, value in zip(series, (*found.values(), *largest), strict=True):
-            samples.append(value)
-        if len(self.series.time) >= MOST_SAMPLES:
-            for samples in series:
-                del samples[1::2]
+        """Take a sample, and return when the next one is due. O(hosts + leaves * levels)."""
+        if state.changed.now != self._moment:
+            self._moment = state.changed.now
+            self._look_at_leaves(state)
+        series = self.series
+        series.time.append(now)
+        series.vcpus.append(self._share(self._now[VCPUS], VCPUS))
+        series.memory.append(self._share(self._now[MEMORY_MB], MEMORY_MB))
+        series.running.append(self._running)
+        series.waiting.append(waiting)
+        series.done.append(self.outcomes[Outcome.DONE])
+        series.crossing.append(float(self._now[_CROSSINGS]) / len(self._leaves))
+        series.leaves.append(self._shares)
+        for samples, largest in zip(series.gangs.values(), self._largest, strict=True):
+            samples.append(largest)
+        if len(series.time) >= MOST_SAMPLES:
+            for every in series.lists:
+                del every[1::2]
             self._interval *= 2
         return self.series.time[-1] + self._interval
 
@@ -202,20 +190,46 @@ class Measures:
 
     def _change(self, placed: PlacedJob, sign: int) -> None:
         """Count a job that starts (sign 1), or leaves its hosts (sign -1)."""
-        job, hosts = placed.job, placed.hosts
+        job = placed.job
         self._running += sign
-        self._now[_TAKEN] += sign * placed.takes.sum(axis=0)
-        self._now[_CLASS[job.application.app_class]] += sign * job.vcpus * job.count
+        vms = sign * job.count
+        self._now[VCPUS] += vms * job.vcpus
+        self._now[MEMORY_MB] += vms * job.memory_mb
+        self._now[_CLASS[job.application.app_class]] += vms * job.vcpus
+        host = placed.only_host
+        if host is None:
+            self._change_hosts(placed, sign)
+            return
+        before = self._vms.item(host)
+        self._vms[host] = before + vms
+        if not before or not before + vms:
+            self._now[_HOSTS] += sign
+            self._now[_CORES] += sign * self.cluster.total.item(host, VCPUS)
+
+    def _change_hosts(self, placed: PlacedJob, sign: int) -> None:
+        """Count the hosts of a job that has several, and the leaves at which it crosses others."""
+        hosts = placed.hosts
         before = self._vms[hosts]
         self._vms[hosts] = after = before + sign * placed.counts
-        changed = hosts[(before == 0) != (after == 0)]
+        changed = hosts[(before if sign > 0 else after) == 0]
         self._now[_HOSTS] += sign * len(changed)
-        self._now[_CORES] += sign * int(self.cluster.total[changed, VCPUS].sum())
-        leaves = np.unique(self._leaf[hosts])
+        self._now[_CORES] += sign * sum(self.cluster.total[changed, VCPUS].tolist())
+        leaves = list(set(self._leaf[hosts].tolist()))
         if len(leaves) > 1:
             self._crossing[leaves] += sign
             self._now[_CROSSINGS] += sign * len(leaves)
             self.most_crossing = max(self.most_crossing, int(self._crossing[leaves].max()))
+
+    def _look_at_leaves(self, state: ClusterState) -> None:
+        """Count what a sample has of leaves and switches. O(hosts + leaves * levels)."""
+        room = state.room(*self._vm).by_leaf[self._leaves]
+        self._largest = [int(np.bincount(switches, weights=room).max()) for switches in self._above]
+        used = self._per_leaf - self._sums(state.free[:, VCPUS])
+        self._shares = list(self._shares)  # earlier samples keep theirs
+        # To round takes longer than all the rest of a sample, and few leaves have changed.
+        for leaf in np.flatnonzero(used != self._used).tolist():
+            self._shares[leaf] = round(float(used[leaf] / self._per_leaf[leaf]), 4)
+        self._used = used
 
     def _share(self, amount: float, resource: int) -> float:
         return float(amount / self._total[resource]) if self._total[resource] else 0.0

@@ -2,16 +2,20 @@
 
 import logging
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from functools import cached_property
 
 from hpc_sched import exceptions
 from hpc_sched.core.plan.result import Rejection
-from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
+from hpc_sched.sim.cluster.cluster_state import ClusterState
+from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import IdealPlacements, JobRecord, Outcome, SubmittedJob
 from hpc_sched.sim.measures import Measures
+from hpc_sched.sim.queues.domains import Domains
+from hpc_sched.sim.queues.running_jobs import RunningJobs
+from hpc_sched.sim.queues.waiting_jobs import WaitingJobs
 from hpc_sched.sim.simulation_input import Failure, SimulationInput
 from hpc_sched.topology import plurals
 
@@ -48,7 +52,8 @@ class Simulation:
         self.setting = setting
         self._discipline = discipline
         self.state = ClusterState(setting.cluster)
-        self.waiting: OrderedDict[int, Job] = OrderedDict()  # in the order of the queue
+        self.waiting = WaitingJobs()
+        self.running_jobs = RunningJobs()
         self.engine = Engine()
         self.events = 0
         self.submitted = 0
@@ -66,6 +71,11 @@ class Simulation:
         self._enter_next_job()
         self._enter_next_failure()
         self._enter_sample(0.0)
+
+    @cached_property
+    def domains(self) -> Domains:
+        """The parts of the cluster that one job can use."""
+        return Domains.of(self.setting)
 
     @property
     def now(self) -> float:
@@ -110,9 +120,15 @@ class Simulation:
 
     def start(self, job: Job, accept: Callable[[PlacedJob], bool] | None = None) -> bool:
         """Start a waiting job if the policy finds hosts for it; return whether it did."""
-        capacity = self.setting.capacity(job, self.state)
-        if int(capacity.sum()) < job.count:
+        # Without an array of all hosts: most attempts of waiting jobs end here.
+        room = self.state.room(*job.size)
+        if room.total < job.count:
             return False
+        capacity = room.per_host
+        if self.setting.policy.bounded_by_neighbours:
+            capacity = self.setting.capacity(job, self.state)
+            if int(capacity.sum()) < job.count:
+                return False
         places = self.setting.policy.places(self.setting.request(job, capacity, self.state))
         if isinstance(places, Rejection):
             return False
@@ -126,12 +142,14 @@ class Simulation:
         if self.setting.slowdown is not None:
             submitted.factor = self.setting.slowdown(self.state, placed)
         submitted.starts += 1
+        self.running_jobs.add(job, self.now)
         duration, outcome = self.setting.duration(job, submitted.factor)
         self.engine.enter(
             self.now + duration, EventKind.END, lambda: self._end(submitted, placed, outcome)
         )
         self.measures.started(placed)
-        self._log_event("start", job.number, placed.text(self.setting.cluster.topology))
+        if self._log is not None:
+            self._log_event("start", job.number, placed.text(self.setting.cluster.topology))
         return True
 
     def wake(self, time: float) -> None:
@@ -152,11 +170,12 @@ class Simulation:
             )
         self.submitted += 1
         self._enter_next_job()
-        self._log_event("submit", job.number, plurals.text(job.count, "VM"))
+        if self._log is not None:
+            self._log_event("submit", job.number, plurals.text(job.count, "VM"))
         ideal = self._ideal.of(
             job,
-            self._empty.capacity(job.vcpus, job.memory_mb),
-            self.setting.capacity(job, self._empty),
+            lambda: self._empty.capacity(*job.size),
+            lambda: self.setting.capacity(job, self._empty),
             lambda capacity: self.setting.request(job, capacity, self._empty),
         )
         submitted = self._submitted_jobs[job.number] = SubmittedJob(job, ideal)
@@ -169,22 +188,26 @@ class Simulation:
     def _end(self, submitted: SubmittedJob, placed: PlacedJob, outcome: Outcome) -> None:
         if self.state.jobs.get(submitted.job.number) is not placed:
             return  # the end of a start that a failure has undone
-        self.measures.ended(self.state.release(submitted.job.number))
+        self._release(submitted)
         self._log_event("kill" if outcome is Outcome.KILLED else "end", submitted.job.number)
         self._record(submitted, outcome)
+
+    def _release(self, submitted: SubmittedJob) -> None:
+        self.measures.ended(self.state.release(submitted.job.number))
+        self.running_jobs.remove(submitted.job, submitted.start)
 
     def _fail(self, failure: Failure) -> None:
         self._enter_next_failure()
         host = failure.host
         if not self.state.up[host]:
             return  # it is down already
-        hit = self.state.jobs_on(host)
+        hit = self.state.applications.jobs_on(host)
         name = self.setting.cluster.topology.hosts[host]
         self._log_event("fail", None, f"{name}: jobs {', '.join(map(str, hit)) or 'none'}")
         # In reverse, so that the job submitted first ends up first in the queue.
         for number in sorted(hit, reverse=True):
             submitted = self._submitted_jobs[number]
-            self.measures.ended(self.state.release(number))
+            self._release(submitted)
             if self.setting.requeue:
                 if submitted.starts == MANY_STARTS:
                     LOG.warning(
@@ -195,8 +218,7 @@ class Simulation:
                         f"{MANY_STARTS:,}",
                     )
                 submitted.placed, submitted.factor = None, 1.0
-                self.waiting[number] = submitted.job
-                self.waiting.move_to_end(number, last=False)
+                self.waiting.put_first(submitted.job)
             else:
                 self._record(submitted, Outcome.FAILED)
         self.state.set_up(host, False)

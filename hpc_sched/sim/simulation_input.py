@@ -16,8 +16,9 @@ from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
-from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
+from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
+from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import Outcome
 from hpc_sched.sim.policies.placement_policy import NO_RANDOMNESS, PlacementRequest, Policy
@@ -58,12 +59,12 @@ class SimulationInput:
 
     def capacity(self, job: Job, state: ClusterState) -> Array:
         """Return the VMs of a job that each host takes next to its VMs. Shape (hosts,)."""
-        room = state.capacity(job.vcpus, job.memory_mb)
+        room = state.room(*job.size)
         # Too few resources: the limits on neighbours need not be checked.
-        if not self.policy.bounded_by_neighbours or int(room.sum()) < job.count:
-            return room
-        return state.rooms_beside(
-            *(job.application, self.limits, room),
+        if not self.policy.bounded_by_neighbours or room.total < job.count:
+            return room.per_host
+        return state.applications.rooms_beside(
+            *(job.application, self.limits, room.per_host),
             apart=self.interference.apart_from(job.application.name),
         )
 
@@ -92,9 +93,11 @@ class SimulationInput:
             constraints=self.constraints,
             packing=MDOBPInput(
                 demand=np.array([job.vcpus, job.memory_mb], dtype=np.float64),
-                free=state.free.astype(np.float64),
-                usable=self.cluster.total.astype(np.float64),
-                attraction=state.attractions(job.application, rules.gains_of(job.application.name)),
+                free=state.free_as_reals,
+                usable=state.usable,
+                attraction=state.applications.attractions(
+                    job.application, rules.gains_of(job.application.name)
+                ),
             ),
             homogeneous="true" if self.one_type else "prefer",
             processors=None if self.types is None else self.types.with_room(capacity),

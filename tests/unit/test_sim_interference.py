@@ -8,8 +8,9 @@ import pytest
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.sharing.cache_interference import Application, InterferenceIndex, Limits
 from hpc_sched.sim.cluster.cluster import Cluster, HostType, ProcessorTypes, uniform
-from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
+from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
+from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.runtime.runtime_model import RuntimeModel
 from tests.unit.fabrics import two_leaves

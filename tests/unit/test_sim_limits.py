@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from hpc_sched.core.sharing import cache_interference
 from hpc_sched.core.sharing.cache_interference import Application, Limits
 from hpc_sched.sim.cluster.cluster import HostType, uniform
-from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
+from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.cluster.fat_tree import FatTree
+from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 
 HOSTS = 4
@@ -47,4 +48,4 @@ def test_hosts_take_what_the_rules_of_sharing_give_for_each_of_them(there, gone,
         )
         for host, vms in running.items()
     ]
-    assert np.array_equal(state.rooms_beside(newcomer, bounds, room), expected)
+    assert np.array_equal(state.applications.rooms_beside(newcomer, bounds, room), expected)

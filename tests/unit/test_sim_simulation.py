@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from hpc_sched import exceptions
 from hpc_sched.sim.cluster.cluster import HostType, uniform
-from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
+from hpc_sched.sim.cluster.cluster_state import ClusterState
+from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.installed import POLICIES
 from hpc_sched.sim.jobs.job import Job

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hpc_sched.core.sharing.cache_interference import Application, Limits
 from hpc_sched.experiments.experiment_table import Cell, Setting, Table, Verdict
 from hpc_sched.sim.cluster.cluster import HostType, uniform
-from hpc_sched.sim.cluster.cluster_state import PlacedJob
+from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies import plugin_policies
 from hpc_sched.sim.queues.in_order import ListScheduling

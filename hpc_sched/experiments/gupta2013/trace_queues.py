@@ -11,7 +11,7 @@ from hpc_sched.core.arrays import Mask
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.sharing.cache_interference import EPSILON
 from hpc_sched.sim.cluster.cluster import VCPUS
-from hpc_sched.sim.cluster.cluster_state import PlacedJob
+from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.placement_policy import PlacementRequest, Places, Policy, filled
 from hpc_sched.sim.simulation import Simulation
@@ -123,7 +123,9 @@ class Screen:
                 if placed.job.application.app_class == "sync":
                     higher[placed.hosts] = lower
         # Left for jobs that are not sync, and for those that are. Shape (2, hosts)
-        left = np.stack([higher[hosts], np.full(len(hosts), lower)]) - state.scores[hosts]
+        left = (
+            np.stack([higher[hosts], np.full(len(hosts), lower)]) - state.applications.scores[hosts]
+        )
         # At the limit, most hosts take none of the jobs.
         useful = left.max(axis=0) >= scores.min() * (1 - _SLACK)
         rooms = left[:, useful].astype(np.float32)[sync] / scores[:, np.newaxis]

@@ -1,6 +1,6 @@
 """One job: a group of equal VMs that start together and end together."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hpc_sched.core.sharing.cache_interference import Application
 
@@ -22,8 +22,12 @@ class Job:
     trace_submit: float | None = None  # s, as in the trace
     application: Application = NO_APPLICATION  # its class, cache score and name
     user: int | None = None  # its number in the trace; None: unknown
+    # What follows from these, and queues read often: vcpus and MB of one VM, and the runtime that
+    # backfilling assumes, s.
+    size: tuple[int, int] = field(init=False, repr=False, compare=False)
+    estimate: float = field(init=False, repr=False, compare=False)
 
-    @property
-    def estimate(self) -> float:
-        """The runtime that backfilling assumes, s."""
-        return self.runtime if self.walltime is None else max(self.walltime, 0.0)
+    def __post_init__(self) -> None:
+        estimate = self.runtime if self.walltime is None else max(self.walltime, 0.0)
+        object.__setattr__(self, "size", (self.vcpus, self.memory_mb))
+        object.__setattr__(self, "estimate", estimate)

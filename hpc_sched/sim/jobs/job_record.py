@@ -1,16 +1,18 @@
 """A job from its submission on: its best placement, its state, and the record of its end."""
 
+import hashlib
+import math
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.result import Plan, Rejection
-from hpc_sched.sim.cluster.cluster_state import PlacedJob
+from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.placement_policy import PlacementRequest, Policy
+from hpc_sched.sim.runtime.runtime_model import pairs_by_level
 from hpc_sched.topology.model import Topology
 
 
@@ -25,6 +27,7 @@ class Outcome(StrEnum):
     WAITING = "waiting"  # when the simulation stopped
 
 
+_MOST = 4096  # different jobs whose ideal placements are kept
 _ENDED = (Outcome.DONE, Outcome.KILLED, Outcome.FAILED)  # after a start
 
 
@@ -67,43 +70,63 @@ class IdealPlacements:
     """Ideal placements of jobs; computed once for equal jobs.
 
     Jobs are equal if they have equally many VMs and every host takes equally many of them, so a
-    trace of a hundred thousand jobs has a few hundred different ones. Of the latest 4096 different
-    ones they are kept.
+    trace of a hundred thousand jobs has a few hundred different ones. Those of the latest are kept.
     """
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._known: OrderedDict[tuple[object, ...], IdealPlacement] = OrderedDict()
+        self._digests: dict[tuple[int, int, int], bytes] = {}  # by VMs and their size
 
     def of(
-        self, job: Job, room: Array, capacity: Array, request: Callable[[Array], PlacementRequest]
+        self,
+        job: Job,
+        room: Callable[[], Array],
+        capacity: Callable[[], Array],
+        request: Callable[[Array], PlacementRequest],
     ) -> IdealPlacement:
         """Return the ideal placement of a job. Two placements for a new kind of job.
 
-        :param room: VMs of the job that fit on each host without other VMs. The least values are
-            computed from it, so they do not depend on the policy. Shape (hosts,)
-        :param capacity: VMs of the job that the policy puts there; often the same array
+        :param room: returns the VMs of the job that fit on each host without other VMs. The least
+            values are computed from it, so they do not depend on the policy. Shape (hosts,)
+        :param capacity: returns the VMs of the job that the policy puts there; the same for most
         """
+        is_bounded = self._policy.bounded_by_neighbours
         key = (
             job.count,
-            room.clip(max=job.count).tobytes(),
-            b"" if capacity is room else capacity.clip(max=job.count).tobytes(),
+            self._digest(job, room),
+            _digest(job, capacity()) if is_bounded else b"",
             job.application.app_class,
         )
         found = self._known.get(key)
         if found is None:
-            answer = self._policy.places(request(capacity))
-            group = replace(request(room).group, packing=None, pack_hosts=True)
+            answer = self._policy.places(request(capacity()))
+            group = replace(request(room()).group, packing=None, pack_hosts=True)
             plan = group.unconstrained(job.count)
             found = self._known[key] = IdealPlacement(
                 refusal=answer if isinstance(answer, Rejection) else None,
                 hop_bytes=plan.hop_bytes if isinstance(plan, Plan) else None,
                 leaves=len(plan.leaves) if isinstance(plan, Plan) else None,
             )
-            if len(self._known) > 4096:
+            if len(self._known) > _MOST:
                 self._known.popitem(last=False)
         self._known.move_to_end(key)
         return found
+
+    def _digest(self, job: Job, room: Callable[[], Array]) -> bytes:
+        """Return the digest of a room that depends on the size of the VMs alone."""
+        key = (job.count, *job.size)
+        found = self._digests.get(key)
+        if found is None:
+            if len(self._digests) >= _MOST:
+                self._digests.clear()
+            found = self._digests[key] = _digest(job, room())
+        return found
+
+
+def _digest(job: Job, room: Array) -> bytes:
+    """Return what is equal for equal rooms, as far as the job's VMs could use them."""
+    return hashlib.blake2b(room.clip(max=job.count).tobytes(), digest_size=16).digest()
 
 
 @dataclass(slots=True)
@@ -118,9 +141,8 @@ class SubmittedJob:
     starts: int = 0
 
     def record(self, outcome: Outcome, topology: Topology, now: float) -> JobRecord:
-        """Return the record of the job. O(its hosts * depth)."""
+        """Return the record of the job. O((its hosts + switches) * depth)."""
         job, placed, refusal = self.job, self.placed, self.ideal.refusal
-        counts = {} if placed is None else placed.by_name(topology)
         leaves = [] if placed is None else topology.leaf_index[placed.hosts].tolist()
         return JobRecord(
             number=job.number,
@@ -136,11 +158,19 @@ class SubmittedJob:
             vms=job.count,
             vcpus=job.vcpus,
             memory_mb=job.memory_mb,
-            hosts=len(counts),
+            hosts=len(leaves),
             leaves=len(set(leaves)),
             least_leaves=self.ideal.leaves,
-            hop_bytes=hop_bytes_of_counts(topology=topology, counts=counts),
+            hop_bytes=0 if placed is None else _hop_bytes(topology, placed),
             least_hop_bytes=self.ideal.hop_bytes,
             restarts=max(self.starts - 1, 0),
             reason="" if refusal is None else refusal.operator,
         )
+
+
+def _hop_bytes(topology: Topology, placed: PlacedJob) -> float:
+    """Return the Hop-Byte of a job with one byte between every two VMs, as ``core.hopbyte``."""
+    if len(placed.hosts) == 1:  # most jobs of many traces
+        return 0
+    _, *pairs, apart = pairs_by_level(topology, placed.hosts, placed.counts)
+    return math.inf if apart else sum((2 * level - 1) * n for level, n in enumerate(pairs, 1))

@@ -77,11 +77,19 @@ def jobs(records: Iterable[swf.TraceRow], workload: Workload, seed: int = 0) -> 
     for a job depend on the seed and the job's number only.
     """
     start = None
+    # To seed a source of randomness for each job takes longer than all the rest.
+    draws = workload.draws
+    drawn: dict[str | None, Application] = {}  # by name, if all of one name are equal
     for number, record in enumerate(records, start=1):
         start = record.submit if start is None else start
         cores = min(record.processors, workload.cores_per_vm)
-        rng = random.Random(f"{seed} {number}")
         name = None if record.application is None else str(record.application)
+        application = drawn.get(name)
+        if application is None:
+            rng = random.Random(f"{seed} {number}")
+            application = workload.application(rng, seed, number, name)
+            if not draws:
+                drawn[name] = application
         yield Job(
             number=number,
             submit=(record.submit - start) / workload.load,
@@ -93,7 +101,7 @@ def jobs(records: Iterable[swf.TraceRow], workload: Workload, seed: int = 0) -> 
             walltime=record.requested_time or None,
             trace_job=record.number,
             trace_submit=record.submit,
-            application=workload.application(rng, seed, number, name),
+            application=application,
             user=record.user,
         )
 

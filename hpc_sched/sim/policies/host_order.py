@@ -59,7 +59,7 @@ def _random(request: PlacementRequest) -> Places | Rejection:
 FIRST_FIT = Policy(
     "first-fit",
     "the first hosts by name, each filled before the next",
-    lambda request: filled(request.problem, np.argsort(request.problem.topology.name_rank)),
+    lambda request: filled(request.problem, np.argsort(request.group.topology.name_rank)),
     draws=False,
 )
 LEAST_FREE_PE = Policy(

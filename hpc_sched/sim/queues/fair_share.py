@@ -1,13 +1,16 @@
 """Fair share: first the jobs of users that have used least of the cluster recently."""
 
-import heapq
 import math
-from collections import Counter
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from heapq import merge
+from itertools import islice
 
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.queues.in_order import Easy
 from hpc_sched.sim.queues.queue_discipline import DEPTH, HALF_LIFE, Queue
+from hpc_sched.sim.queues.waiting_jobs import KeptOrder
 from hpc_sched.sim.simulation import Simulation
 
 User = int | None  # None: jobs whose user is unknown
@@ -27,7 +30,7 @@ class DecayedUsage:
         """
         self._half_life = half_life
         self._time = 0.0
-        self._usage: dict[User, float] = {}
+        self.by_user: defaultdict[User, float] = defaultdict(float)  # at the time advanced to
 
     def advance(self, time: float, rates: Mapping[User, float]) -> None:
         """Advance to a time until which users have used the vcpus of ``rates``. O(users)."""
@@ -35,14 +38,74 @@ class DecayedUsage:
         passed = time - self._time
         # What a vcpu that was used all this time counts at its end; expm1 is exact for short ones.
         one = -math.expm1(-decay * passed) / decay
-        for user in {*self._usage, *rates}:
-            kept = self.of(user) * math.exp(-decay * passed)
-            self._usage[user] = kept + rates.get(user, 0.0) * one
+        kept = math.exp(-decay * passed)
+        for user, usage in self.by_user.items():
+            self.by_user[user] = usage * kept
+        for user, rate in rates.items():
+            self.by_user[user] += rate * one
         self._time = time
 
     def of(self, user: User) -> float:
         """Return the usage of a user at the time advanced to, vcpu-seconds."""
-        return self._usage.get(user, 0.0)
+        return self.by_user.get(user, 0.0)
+
+
+class ByUser(KeptOrder):
+    """The waiting jobs of each user, in the order of the queue."""
+
+    def __init__(self) -> None:
+        """Start with an empty queue."""
+        self._waiting: dict[User, tuple[list[int], list[Job]]] = {}  # ranks and jobs
+        # Users of equal usage, mostly of none, and the first of their jobs; until these change.
+        self._equal: dict[tuple[User, ...], list[Job]] = {}
+        self.changes = 0  # number of jobs that have entered or left
+
+    def enter(self, job: Job, rank: int) -> None:
+        """Insert a job. O(log waiting jobs), and a shift."""
+        ranks, jobs = self._waiting.setdefault(job.user, ([], []))
+        place = bisect_left(ranks, rank)
+        ranks.insert(place, rank)
+        jobs.insert(place, job)
+        self._changed(job.user)
+
+    def leave(self, job: Job, rank: int) -> None:
+        """Remove a job. O(log waiting jobs), and a shift."""
+        ranks, jobs = self._waiting[job.user]
+        place = bisect_left(ranks, rank)
+        del ranks[place], jobs[place]
+        if not jobs:
+            del self._waiting[job.user]
+        self._changed(job.user)
+
+    def first(self, usage: defaultdict[User, float], most: int) -> list[Job]:
+        """Return the first jobs by the usage of their users, at most this number of them.
+
+        Those of users with equal usage are in the order of the queue. O(users log users + most).
+        """
+        found: list[Job] = []
+        users = sorted(self._waiting, key=usage.__getitem__)
+        place = 0
+        while place < len(users) and len(found) < most:
+            end = place + 1
+            while end < len(users) and usage[users[end]] == usage[users[place]]:
+                end += 1
+            equal = tuple(users[place:end])
+            jobs = self._merged(equal, most) if len(equal) > 1 else self._waiting[equal[0]][1]
+            found += jobs[: most - len(found)]
+            place = end
+        return found
+
+    def _merged(self, users: tuple[User, ...], most: int) -> list[Job]:
+        found = self._equal.get(users)
+        if found is None:
+            ranked = (zip(*self._waiting[user], strict=True) for user in users)
+            found = self._equal[users] = [job for _, job in islice(merge(*ranked), most)]
+        return found
+
+    def _changed(self, user: User) -> None:
+        self.changes += 1
+        for users in [users for users in self._equal if user in users]:
+            del self._equal[users]
 
 
 class FairShare:
@@ -63,22 +126,25 @@ class FairShare:
         """
         self._easy = Easy(depth, self._by_usage)
         self._usage = DecayedUsage(half_life)
-        self._vcpus: Counter[User] = Counter()  # of the running jobs
+        self._vcpus: dict[User, int] = {}  # of the running jobs
+        self._order: list[Job] | None = None  # the first jobs, at this time
+        self._changes = -1  # of the queue, until then
 
     def __call__(self, simulation: Simulation) -> None:
-        """Start what can be started. O(waiting jobs + running jobs + depth * a placement)."""
+        """Start what can be started. O(users log users) in addition to what EASY does."""
         # Jobs start in these calls only, and each end is followed by one: until now, all jobs
         # that ran after the last call have run.
         self._usage.advance(simulation.now, self._vcpus)
+        self._order = None
         self._easy(simulation)
-        self._vcpus = Counter()
-        for placed in simulation.state.jobs.values():
-            self._vcpus[placed.job.user] += placed.job.count * placed.job.vcpus
+        self._vcpus = dict(simulation.running_jobs.vcpus)
 
     def _by_usage(self, simulation: Simulation, most: int) -> Sequence[Job]:
-        return heapq.nsmallest(
-            most, simulation.waiting.values(), key=lambda job: self._usage.of(job.user)
-        )
+        waiting = simulation.waiting.kept(ByUser)
+        if self._order is None or waiting.changes != self._changes:
+            self._changes = waiting.changes
+            self._order = waiting.first(self._usage.by_user, most)
+        return self._order
 
 
 FAIR_SHARE = Queue(

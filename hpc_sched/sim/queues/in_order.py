@@ -3,39 +3,59 @@
 EASY reserves the time at which the first job has room, and keeps what is not spare then.
 """
 
-import heapq
 import math
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from itertools import takewhile
 
-import numpy as np
-
-from hpc_sched.core.arrays import Array
-from hpc_sched.core.capacity import capacities
-from hpc_sched.sim.cluster.cluster_state import PlacedJob
+from hpc_sched.sim.cluster.kept_rooms import Size
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.queues.queue_discipline import DEPTH, Order, Queue, by_submission
+from hpc_sched.sim.queues.reservation import Reservation
+from hpc_sched.sim.queues.waiting_jobs import KeptOrder
 from hpc_sched.sim.simulation import Simulation
 
 
 class Fcfs:
     """First come, first served: no job starts before an earlier one, in any order of the queue."""
 
-    def __init__(self, order: Order = by_submission) -> None:
-        """Start with an empty queue."""
+    def __init__(self, order: Order = by_submission, most: int = 1) -> None:
+        """Start with an empty queue.
+
+        :param most: jobs that are read of the order; a caller that reads more finds them kept
+        """
         self._order = order
+        self._most = most
         self._blocked: tuple[int, int] | None = None  # first job, and releases seen so far
 
     def __call__(self, simulation: Simulation) -> Job | None:
         """Start jobs from the head of the queue; return the first that cannot start, or None."""
         while simulation.waiting:
-            head = self._order(simulation, 1)[0]
+            head = self._order(simulation, self._most)[0]
             seen = (head.number, simulation.state.gains)
             # A job that did not fit cannot fit before something is released.
             if self._blocked == seen or not simulation.start(head):
                 self._blocked = seen
                 return head
         return None
+
+
+class MostVms(dict[Size, float]):
+    """A bound on the VMs of each size that fit: what is free in total holds no more of them.
+
+    A comparison with it spares most placements. To be cleared when a job has started.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        """Start without any size."""
+        super().__init__()
+        self._state = simulation.state
+
+    def __missing__(self, size: Size) -> float:
+        pairs = zip(self._state.free_in_total, size, strict=True)
+        rooms = (free // amount for free, amount in pairs if amount > 0)
+        found = self[size] = min(rooms, default=math.inf)
+        return found
 
 
 class ListScheduling:
@@ -59,92 +79,12 @@ class ListScheduling:
         # New jobs are at the end of the queue; one that has lost a host has released others.
         latest = reversed(simulation.waiting.values())
         untried = list(takewhile(lambda job: job.number not in self._not_fitting, latest))
-        for job in reversed(untried):
-            if not simulation.start(job):
-                self._not_fitting.add(job.number)
-
-
-class Reservation:
-    """When the first job will have room, and what is free at that time.
-
-    Room is counted below each switch of the required level, or on each island without one. A
-    job that runs beyond its estimate is expected to end at any moment: now.
-    """
-
-    def __init__(self, head: Job, simulation: Simulation) -> None:
-        """Reserve. O(running jobs)."""
-        state = simulation.state
-        self._head = head
-        self._gains = state.gains
-        self._simulation = simulation
-        self._up = state.up.copy()
-        self._free = state.free.copy()
-        self._accepting = state.accepts(head.vcpus, head.memory_mb)
-        self._domain = simulation.setting.domains()
-        self._rooms = np.zeros(int(self._domain.max()) + 1, dtype=np.int64)
-        self._total = 0  # sum of the rooms
-        self._count(np.arange(len(self._free)), 1)
-        ends = [
-            (max(start + placed.job.estimate, simulation.now), number)
-            for number, (start, placed) in simulation.running().items()
-        ]
-        heapq.heapify(ends)
-        self.time = math.inf
-        while ends and self.time == math.inf:
-            time = ends[0][0]
-            # What is spare for others is known only with all jobs that end at this time.
-            while ends and ends[0][0] == time:
-                self._change(state.jobs[heapq.heappop(ends)[1]], 1)
-            if self._has_room():
-                self.time = time
-        self._next_end = ends[0][0] if ends else math.inf  # of a job that counts as running then
-
-    def is_valid(self, head: Job, simulation: Simulation) -> bool:
-        """True if it is for this job and no room was released, lost or expected since."""
-        state, now = simulation.state, simulation.now
-        if self._head is not head or self._gains != state.gains or now >= self._next_end:
-            return False
-        # Past its time, jobs that run beyond their estimates are expected to end now.
-        self.time = max(self.time, now)
-        return np.array_equal(self._up, state.up)
-
-    def can_allow(self, job: Job) -> bool:
-        """True if there may be hosts on which a job is allowed. Spares most placements."""
-        head = self._head
-        return (
-            self._simulation.now + job.estimate <= self.time
-            or job.vcpus < head.vcpus
-            or job.memory_mb < head.memory_mb
-            # Each of its VMs takes the room of at least one VM of the first job.
-            or self._total - job.count >= head.count
-        )
-
-    def allows(self, placed: PlacedJob) -> bool:
-        """True if a job may start on these hosts; it then counts as started."""
-        end = self._simulation.now + placed.job.estimate
-        if end <= self.time:
-            return True
-        self._change(placed, -1)
-        if self._has_room():
-            self._next_end = min(self._next_end, end)
-            return True
-        self._change(placed, 1)
-        return False
-
-    def _has_room(self) -> bool:
-        return int(self._rooms.max()) >= self._head.count
-
-    def _change(self, placed: PlacedJob, sign: int) -> None:  # 1: released, -1: taken
-        self._count(placed.hosts, -1)
-        self._free[placed.hosts] += sign * placed.takes
-        self._count(placed.hosts, 1)
-
-    def _count(self, hosts: Array, sign: int) -> None:
-        head = self._head
-        room = capacities(self._free[hosts], (head.vcpus, head.memory_mb))
-        room[~self._accepting[hosts]] = 0
-        np.add.at(self._rooms, self._domain[hosts], sign * room)
-        self._total += sign * int(room.sum())
+        self._not_fitting.update([job.number for job in untried])
+        most = MostVms(simulation)
+        # Room can only become less.
+        for job in [job for job in reversed(untried) if job.count <= most[job.size]]:
+            if job.count <= most[job.size] and simulation.start(job):
+                most.clear()
 
 
 class Easy:
@@ -167,12 +107,13 @@ class Easy:
         """
         self._depth = depth
         self._order = order
-        self._in_order = Fcfs(order)
+        self._in_order = Fcfs(order, 1 + depth)
         self.reservation: Reservation | None = None  # of the first waiting job
         self._not_fitting: set[int] = set()  # jobs without a place since the reservation was made
+        self._tried: Sequence[Job] = ()  # the first jobs of the queue, all of which were tried
 
     def __call__(self, simulation: Simulation) -> None:
-        """Start what can be started. O(running jobs + depth * a placement)."""
+        """Start what can be started. O(depth), a reservation after a release, and placements."""
         head = self._in_order(simulation)
         if head is None or self._depth == 0:
             return
@@ -180,17 +121,54 @@ class Easy:
         if kept is None or not kept.is_valid(head, simulation):
             kept = self.reservation = Reservation(head, simulation)
             self._not_fitting.clear()
-        for job in self._order(simulation, 1 + self._depth)[1:]:
-            # A job that did not fit cannot fit before something is released.
-            if job.number in self._not_fitting:
-                continue
-            if not (kept.can_allow(job) and simulation.start(job, kept.allows)):
-                self._not_fitting.add(job.number)
+            self._tried = ()
+        first = self._order(simulation, 1 + self._depth)
+        if first is not self._tried:
+            self._tried = first
+            self._backfill(first[1:], kept, simulation)
+
+    def _backfill(
+        self, jobs: Sequence[Job], reservation: Reservation, simulation: Simulation
+    ) -> None:
+        """Start what the reservation allows of jobs."""
+        # A job that did not fit cannot fit before something is released.
+        tried = self._not_fitting
+        untried = [job for job in jobs if job.number not in tried]
+        tried.update([job.number for job in untried])
+        most = MostVms(simulation)
+        # Room, and what the reservation allows, can only become less.
+        for job in [job for job in untried if job.count <= most[job.size]]:
+            if (
+                job.count <= most[job.size]
+                and reservation.can_allow(job)
+                and simulation.start(job, reservation.allows)
+            ):
+                most.clear()
+
+
+class ByEstimate(KeptOrder):
+    """Waiting jobs by their estimates; equal ones in the order of the queue."""
+
+    def __init__(self) -> None:
+        """Start with an empty queue."""
+        self._jobs: list[tuple[float, int, Job]] = []  # estimate and rank
+
+    def enter(self, job: Job, rank: int) -> None:
+        """Insert a job. O(log waiting jobs), and a shift."""
+        insort(self._jobs, (job.estimate, rank, job))
+
+    def leave(self, job: Job, rank: int) -> None:
+        """Remove a job. O(log waiting jobs), and a shift."""
+        del self._jobs[bisect_left(self._jobs, (job.estimate, rank))]
+
+    def first(self, most: int) -> Sequence[Job]:
+        """Return the first jobs, at most this number of them. O(most)."""
+        return [job for _, _, job in self._jobs[:most]]
 
 
 def by_estimate(simulation: Simulation, most: int) -> Sequence[Job]:
-    """Return the jobs of the shortest estimates; equal ones as submitted. O(waiting jobs)."""
-    return heapq.nsmallest(most, simulation.waiting.values(), key=lambda job: job.estimate)
+    """Return the jobs of the shortest estimates; equal ones as submitted. O(most)."""
+    return simulation.waiting.kept(ByEstimate).first(most)
 
 
 FCFS = Queue("fcfs", "first come, first served", lambda _options: Fcfs())

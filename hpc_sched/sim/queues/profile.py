@@ -1,7 +1,7 @@
 """Free room over the time to come, by the estimates of running and waiting jobs."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.core.capacity import capacities
-from hpc_sched.sim.cluster.cluster_state import PlacedJob
+from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.simulation import Simulation
 
@@ -26,11 +26,8 @@ class Releases:
     def __init__(self, simulation: Simulation) -> None:
         """Count. O(hosts + hosts of running jobs)."""
         self._state = simulation.state
-        setting = simulation.setting
-        indices, domain = np.unique(setting.domains(), return_inverse=True)
-        names = [setting.cluster.topology.switches[index].name for index in indices.tolist()]
-        self._domain: Array = np.argsort(np.argsort(names))[domain]
-        self.domains = len(names)
+        self._domain = simulation.domains.of_host
+        self.domains = simulation.domains.number
         running = list(simulation.running().values())
         ends = [max(start + placed.job.estimate, simulation.now) for start, placed in running]
         self.next_end = min(ends, default=math.inf)  # the first end of a running job, s
@@ -99,20 +96,30 @@ class Profile:
         self._now = simulation.now
         self.releases = Releases(simulation)
         self._free: dict[tuple[int, int], Array] = {}  # rooms of Releases, by size of VM
-        self._jobs: dict[int, ReservedJob] = {}
+        kept = list(reserved)
+        self._jobs = {each.job.number: each for each in kept}
         # Stretches of time in which nothing changes: the first instant of each, how many of the
         # releases are past, and what is reserved. Shapes (stretches,), the same, and
         # (stretches, domains, 2); vcpus and MB.
-        kept = list(reserved)
         instants = [(each.start, each.end) for each in kept if each.start < math.inf]
         times = self.releases.times
         self._starts: Reals = np.unique([*times, *chain.from_iterable(instants)])
         self._past: Array = np.searchsorted(times, self._starts, side="right") - 1
-        self._reserved: Array = np.zeros(
-            (len(self._starts), self.releases.domains, 2), dtype=np.int64
-        )
-        for each in kept:
-            self.add(each)
+        self._reserved: Array = self._sums([each for each in kept if each.start < math.inf])
+
+    def _sums(self, reserved: Sequence[ReservedJob]) -> Array:
+        """Return what reservations take that begin at some time. As ``_reserved``."""
+        change = np.zeros((len(self._starts) + 1, self.releases.domains, 2), dtype=np.int64)
+        domains = [each.domain for each in reserved]
+        takes = np.array([(each.job.vcpus, each.job.memory_mb) for each in reserved]).reshape(-1, 2)
+        takes *= np.array([each.job.count for each in reserved], dtype=np.int64).reshape(-1, 1)
+        for sign, times in (
+            (1, [each.start for each in reserved]),
+            (-1, [each.end for each in reserved]),
+        ):
+            index = np.searchsorted(self._starts, np.array(times, dtype=np.float64))
+            np.add.at(change, (index, np.array(domains, dtype=np.int64)), sign * takes)
+        return np.cumsum(change[:-1], axis=0)
 
     def add(self, reserved: ReservedJob) -> None:
         """Take the room of a reservation. O(stretches)."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.simulation import Discipline, Simulation
@@ -10,7 +9,8 @@ from hpc_sched.sim.simulation import Discipline, Simulation
 DEPTH = 100  # waiting jobs considered behind the first one, as Slurm bounds it (bf_max_job_test)
 HALF_LIFE = 7 * 86400.0  # s, of usage; Slurm's PriorityDecayHalfLife has the same default
 
-# The first jobs of the queue, at most this number of them, in the order of a discipline.
+# The first jobs of the queue, at most this number of them, in the order of a discipline. The same
+# list as the last time only while the jobs are the same.
 Order = Callable[[Simulation, int], Sequence[Job]]
 
 
@@ -44,4 +44,4 @@ class Queue:
 
 def by_submission(simulation: Simulation, most: int) -> Sequence[Job]:
     """Return the jobs that were submitted first; before them those that lost a host."""
-    return list(islice(simulation.waiting.values(), most))
+    return simulation.waiting.first(most)

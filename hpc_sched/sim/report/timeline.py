@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from hpc_sched.page.rendering import drawn
-from hpc_sched.sim.measures import Series
 from hpc_sched.sim.report.policy_runs import Panel, Plot, PolicyRuns, draw_lines, parted
+from hpc_sched.sim.series import Series
 
 # Time axes: least length in s, unit in s, name; the first unit that the axis is long enough for.
 _UNITS = ((259200, 86400, "d"), (7200, 3600, "h"), (120, 60, "min"), (-math.inf, 1, "s"))

@@ -28,8 +28,9 @@ from hpc_sched.core.processors.processor_speeds import FORM
 from hpc_sched.core.sharing.cache_interference import Application, InterferenceIndex
 from hpc_sched.sim import named_values
 from hpc_sched.sim.cluster.cluster import VCPUS, Cluster
-from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
+from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.cluster.interference_rules import NO_INDEX
+from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.topology.model import Topology
 
 HOST = "host"  # below the leaf, which is level 1
@@ -119,7 +120,9 @@ class RuntimeModel:
         O(its hosts * (depth + neighbours there)).
         """
         name = placed.job.application.name
-        effects = (self.effect_of(name, there) for there in state.neighbours_of(placed))
+        effects = (
+            self.effect_of(name, there) for there in state.applications.neighbours_of(placed)
+        )
         score, performance = max(
             effects, key=lambda found: self._slowdown(*found), default=(0.0, 1.0)
         )
@@ -144,7 +147,7 @@ def pairs_by_level(topology: Topology, hosts: Array, counts: Array) -> tuple[int
     of_switches = (np.bincount(row[hosts], counts).astype(np.int64) for row in topology.groups)
     numbers = (counts, *of_switches, counts.sum(keepdims=True))
     # Pairs whose lowest common switch is on a level or below it, bottom up.
-    within = [0, *(int((each * (each - 1)).sum()) // 2 for each in numbers)]
+    within = [0, *(int(np.dot(each, each - 1)) // 2 for each in numbers)]
     return tuple(higher - lower for lower, higher in pairwise(within))
 
 
