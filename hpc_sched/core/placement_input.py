@@ -274,7 +274,7 @@ class PlacementInput:
     def problem_of(self, capacity: Array) -> Problem:
         """Return the problem with other capacities. ``capacity``: shape (hypervisors,)."""
         packing = self.packing
-        if packing is not None:
+        if packing is not None and self.host_index is not None:
             attraction = packing.attraction
             packing = replace(
                 packing,

@@ -11,6 +11,7 @@ from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, level_of
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.problem import KeptSums
 from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Limits
@@ -82,6 +83,7 @@ class SimulationInput:
     def request(self, job: Job, capacity: Array, state: ClusterState) -> PlacementRequest:
         """Return the request of a job, the input of a policy."""
         rules = self.interference if self.policy.bounded_by_neighbours else NO_RULES
+        room = state.room(*job.size)
         group = GroupRequest(
             topology=self.cluster.topology,
             tie=TieOrder(self.cluster.topology, str(job.number)),
@@ -101,6 +103,7 @@ class SimulationInput:
             ),
             homogeneous="true" if self.one_type else "prefer",
             processors=None if self.types is None else self.types.with_room(capacity),
+            kept=KeptSums(room.per_host, room.by_leaf),
         )
         draw = random.Random(f"{self.seed} {job.number}") if self.policy.draws else NO_RANDOMNESS
         return PlacementRequest(group, job.application, draw, self.mdobp_classes)
