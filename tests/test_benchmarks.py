@@ -115,13 +115,13 @@ def test_a_small_cloud_is_measured_and_written_as_json(tmp_path):
     rows = json.loads(numbers.read_text())
     sides = [(found["count"], found["kind"], found["side"]) for found in rows]
     assert sides == [
-        *((1, OTHER, side) for side in ("stock", "plugin")),
+        *((1, OTHER, side) for side in ("stock", "plugin", "sharing")),
         *((n, GROUP, side) for n in (1, 3) for side in ("stock", "plugin", "bunch", "sharing")),
         *((0, "memory", side) for side in ("stock", "plugin", "bunch", "sharing")),
     ]  # fmt: skip
     queries = {(found["kind"], found["side"]): found["queries"] for found in rows if found["count"]}
-    # Two for its members, two for the VMs that it claims.
-    assert queries[GROUP, "plugin"] == 4
+    # Two for its members, two for the VMs that it claims, one for those of other requests.
+    assert queries[GROUP, "plugin"] == 5
     assert queries[OTHER, "plugin"] == queries[GROUP, "stock"] == 0
     assert "peak memory" in done.stdout
 
