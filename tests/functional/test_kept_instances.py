@@ -19,7 +19,11 @@ from oslo_utils import timeutils, uuidutils
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.nova_glue.io import databases
-from hpc_sched.nova_glue.read.instances import colocated_instances, host_instances
+from hpc_sched.nova_glue.read.instances import (
+    colocated_instances,
+    host_instances,
+    instance_applications,
+)
 from hpc_sched.nova_glue.read.instances.host_instances import AllInstances
 from hpc_sched.nova_glue.read.instances.kept import cell_read
 from tests import turned_clock
@@ -195,6 +199,113 @@ def test_a_vm_whose_deletion_takes_long_is_gone_without_reading_all(kept):
     kept.check()
     assert len(kept.kept.at) == 1
     assert kept.wholes == 0
+
+
+def test_a_deletion_that_takes_long_after_the_guest_is_gone_costs_no_read_of_all(kept):
+    vm, other = old_vms(kept, "n1", "n2")
+    # Placement and others take minutes then.
+    kept.save(vm, vm_state=vm_states.DELETED, task_state=None)
+    kept.check()
+    kept.wait(100)
+    kept.save(other, power_state=1)
+    kept.check()
+    kept.destroy(vm)
+    kept.check()
+    assert set(kept.kept.at) == {("n2", "n2")}
+    assert kept.wholes == 0
+
+
+def test_vms_that_are_soft_deleted_for_days_are_not_read_each_time(kept, monkeypatch):
+    for vm in old_vms(kept, *["n1"] * 5, "n2"):
+        kept.save(vm, vm_state=vm_states.SOFT_DELETED)
+    kept.check()
+    for _ in range(2):
+        # The latest change is what the overlap begins at.
+        kept.wait(100)
+        kept.add("n3")
+        kept.read()
+    [cell] = kept.kept.cells.values()
+    assert cell.leaving == []
+    assert kept.wholes == 0
+
+
+def test_a_row_that_is_written_long_after_its_request_costs_no_read_of_all(kept):
+    [other] = old_vms(kept, "n1")
+    kept.save(other, power_state=1)
+    kept.check()
+    [new] = kept.add(None)
+    late = timeutils.utcnow() - datetime.timedelta(seconds=90)
+    rows.change_vm(kept.cloud, new, updated_at=None, created_at=late)
+    kept.check()
+    assert kept.wholes == 0
+
+
+def test_a_migration_is_seen_that_an_api_with_a_late_clock_has_begun(kept):
+    """Its destination holds room: a dedicated host is not open for as long as clocks differ."""
+    vm, other = old_vms(kept, "n1", "n2", extra_specs=EXTREME)
+    kept.save(other, power_state=1)
+    kept.check()
+    rows.add_migration(
+        kept.cloud,
+        vm,
+        status="running",
+        migration_type="live-migration",
+        source_compute="n1",
+        source_node="n1",
+        dest_compute="n5",
+        dest_node="n5",
+    )
+    late = timeutils.utcnow() - datetime.timedelta(seconds=70)
+    kept.save(vm, task_state=task_states.MIGRATING, updated_at=late)
+    kept.check()
+    assert ("n5", "n5") in kept.kept.seen_by(uuids.own, kept.states()).at
+    assert kept.wholes == 0
+
+
+def test_an_application_that_could_not_be_read_is_read_by_the_next_request(kept, monkeypatch):
+    """Also of a VM that was known with another flavor before."""
+    [vm] = old_vms(kept, "n1")
+    rows.set_flavors(kept.cloud, vm, cur=request(extra_specs=EXTREME).flavor)
+    kept.save(vm, instance_type_id=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(instance_applications, "_read_flavors", lambda *_: {})
+        [[found]] = kept.read().at.values()
+    assert found.application is None
+    kept.check()
+    [[found]] = kept.kept.at.values()
+    assert found.application.app_class == "extreme"
+    assert kept.wholes == 0
+
+
+def test_applications_of_vms_that_are_gone_leave_the_cache(kept):
+    old_vms(kept, "n1")
+    for _ in range(8):
+        [vm] = kept.add("n2", extra_specs=EXTREME)
+        kept.check()
+        kept.destroy(vm)
+        kept.wait(100)
+        kept.check()
+    cache = instance_applications.cache
+    alive = {uuid for cell in kept.kept.cells.values() for uuid in cell.rows}
+    # Those of the last ten minutes at most.
+    assert alive <= cache.applications.keys()
+    assert len(cache.applications) <= 1 + 6
+    assert len(cache.creations) <= 1 + 6
+
+
+def test_a_vm_that_two_cells_have_for_a_moment_is_on_both_hosts(kept, monkeypatch):
+    [vm] = old_vms(kept, "n1")
+    [cell] = kept.kept.cells.values()
+    twin = cell.rows[vm]._replace(vm=cell.rows[vm].vm._replace(host="n5", nodename="n5"))
+    other = dataclasses.replace(cell, uuid="other", rows={vm: twin})
+    found = dataclasses.replace(
+        kept.kept, cells={"one": cell.unread(), "other": other.unread()}, others=[]
+    )
+    placed = host_instances._with_applications(nova_context.get_admin_context(), found)
+    assert {place: [one.host for one in there] for place, there in placed.at.items()} == {
+        ("n1", "n1"): ["n1"],
+        ("n5", "n5"): ["n5"],
+    }
 
 
 @pytest.mark.parametrize("how", ["softly", "archived", "hard", "purged"])

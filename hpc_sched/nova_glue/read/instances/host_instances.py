@@ -231,24 +231,33 @@ def _with_coming(
 
 def _with_applications(context: nova_context.RequestContext, found: AllInstances) -> AllInstances:
     """Return the instances with their applications; those that stayed have theirs already."""
-    changed = [vm for cell in found.cells.values() for vm in cell.to_read()]
+    to_read = {uuid: cell.to_read() for uuid, cell in found.cells.items()}
     made, problems = instance_applications.read(
         context,
-        [*changed, *found.others],
-        # Only without kept ones are these all instances.
-        is_complete=not found.down_cells and not any(cell.at for cell in found.cells.values()),
+        [*itertools.chain.from_iterable(to_read.values()), *found.others],
+        alive=_alive(found),
         is_api_down=found.unlisted is not None,
     )
-    read = {vm.uuid: vm for vm in made[: len(changed)]}
-    settled = instance_applications.cache.applications
-    cells = {uuid: cell.placed(read, settled) for uuid, cell in found.cells.items()}
+    # An instance may be in two cells for a moment, each time on another host.
+    rest, cells = iter(made), dict[str, KeptCell]()
+    for uuid, instances in to_read.items():
+        read_here = list(itertools.islice(rest, len(instances)))
+        cells[uuid] = found.cells[uuid].placed(read_here, instance_applications.is_settled)
     return replace(
         found,
         cells=cells,
         at=host_vms.union([cell.at for cell in cells.values()]),
-        others=made[len(changed) :],
+        others=list(rest),
         problems=(*found.problems, *problems),
     )
+
+
+def _alive(found: AllInstances) -> set[str] | None:
+    """Return the uuids of all instances if a cell was read as a whole; None otherwise."""
+    if not any(cell.unplaced and not cell.at for cell in found.cells.values()):
+        return None
+    uuids = {vm.uuid for vm in found.others}
+    return uuids.union(*(cell.rows for cell in found.cells.values()))
 
 
 def _answers(

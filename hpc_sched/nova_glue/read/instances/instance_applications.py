@@ -23,9 +23,6 @@ _REQUEST_SPECS = f"{databases.API_DATABASE}, requests of VMs"
 # On which applications depend.
 _OPTIONS = ("default_app_class", "allow_user_hints", "implicit_groups")
 
-# Largest cache that an incomplete read leaves unpruned, in instances.
-_MAX_UNPRUNED = 200_000
-
 Cached = TypeVar("Cached")
 CachedApplication = tuple[int | None, Application]  # with the id of the flavor
 
@@ -41,7 +38,10 @@ class _Creation:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationCache:
-    """Instances of the last read, and of cells that did not answer then; replaced as a whole."""
+    """Instances that were alive at the last read of all VMs of a cell, and those read since.
+
+    Replaced as a whole.
+    """
 
     options: tuple[Any, ...] = ()  # on which the applications depend
     creations: Mapping[str, _Creation] = field(default_factory=dict)  # by uuid
@@ -60,7 +60,7 @@ def read(
     context: nova_context.RequestContext,
     instances: Sequence[PlacedInstance],
     *,
-    is_complete: bool = True,
+    alive: Collection[str] | None = None,
     is_api_down: bool = False,
 ) -> tuple[list[PlacedInstance], tuple[str, ...]]:
     """Return the instances with their applications, as far as these are known, and the problems.
@@ -68,7 +68,8 @@ def read(
     For instances outside the cache: one query for their RequestSpecs in the API database, one for
     the cells and one for their flavors in each cell. None if all are cached.
 
-    :param is_complete: whether these are all instances; if not, others stay in the cache
+    :param alive: uuids of all instances, also of cells that do not answer: others leave the cache.
+        None if they are not known; then all stay in it
     :param is_api_down: whether the API database has not answered a moment ago
     """
     global cache
@@ -88,10 +89,15 @@ def read(
     made = [_with_application(vm, known.get(vm.uuid), cached, flavors) for vm in instances]
     own = ((vm, number) for vm, number in made if vm.flavor is None and vm.uuid in creations)
     kept = {vm.uuid: (number, vm.application) for vm, number in own if vm.application is not None}
-    if not is_complete:
-        creations, kept = _unpruned(creations, cache.creations), _unpruned(kept, cached)
-    cache = ApplicationCache(current, creations, kept)
+    cache = ApplicationCache(
+        current, _merged(cache.creations, creations, alive), _merged(cached, kept, alive)
+    )
     return [vm for vm, _ in made], tuple(problems)
+
+
+def is_settled(vm: PlacedInstance) -> bool:
+    """True if an instance's application need not be read again while its row stays."""
+    return _is_cached(vm, cache.applications)
 
 
 def _is_cached(vm: PlacedInstance, cached: Mapping[str, CachedApplication]) -> bool:
@@ -115,14 +121,13 @@ def _with_application(
     return vm._replace(application=made), type_id
 
 
-def _unpruned(seen: dict[str, Cached], before: Mapping[str, Cached]) -> dict[str, Cached]:
-    """Return the entries of this read and of the cache; only the former if the cache is full.
-
-    Others are of instances that stay, or of a cell that is read again once it answers.
-    """
-    if not seen and isinstance(before, dict):
-        return before
-    return {**before, **seen} if len(before) <= _MAX_UNPRUNED else seen
+def _merged(
+    before: Mapping[str, Cached], seen: dict[str, Cached], alive: Collection[str] | None
+) -> Mapping[str, Cached]:
+    """Return earlier and new entries, of some instances alone if these are known."""
+    if alive is None:
+        return {**before, **seen} if seen else before
+    return {uuid: entry for uuid, entry in {**before, **seen}.items() if uuid in alive}
 
 
 def _application(

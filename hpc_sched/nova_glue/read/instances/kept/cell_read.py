@@ -4,7 +4,10 @@ A correction is one statement, so one moment of the database on each kind of ser
 
 * rows whose ``updated_at`` is recent, deleted ones too: a soft delete keeps the ``updated_at`` that
   was there, and compute and API write the row just before it;
-* rows without ``updated_at`` that were created recently: they have not been changed yet;
+* new rows: those with a higher id than any that was seen, and, for ids become visible in another
+  order, those without ``updated_at`` that were created recently. Nova writes the time of the
+  request as that of creation, which may be long ago;
+* rows that migrate, are deleted, restored or unshelved at this moment;
 * rows whose deletion had begun at the last read: it may take longer than the overlap;
 * the number of rows, the sum of their ids, and that of their ids times those of their compute
   nodes, all of which are not deleted. If the kept rows, corrected, have others, the correction
@@ -16,10 +19,12 @@ the latest ``updated_at`` seen, which the clocks of conductors and computes have
 becomes visible at its commit, later than the ``updated_at`` in it, and the clocks of two
 controllers differ: OVERLAP is for both. The database's own clock gives none of these times.
 
-So which VMs there are, and on which hosts, is as exact as a read of all rows, whatever the clocks.
-Flavor and states may lack a change that has no new ``updated_at`` (a write past Nova), or one that
-becomes visible later than OVERLAP. For these all rows are read again every WHOLE_EVERY, hence
-after a gap of that length too, and after each failed read; what had changed unseen is logged.
+So which VMs there are, on which nodes, and which of them migrate is as exact as a read of all rows,
+whatever the clocks. Three things may lack a change that has no new ``updated_at`` (a write past
+Nova), one that becomes visible later than OVERLAP, or one by a clock that is late by more: the
+flavor of a VM that stays, that a resize waits to be confirmed, and to which service a bare-metal
+node belongs. For these all rows are read again every WHOLE_EVERY, hence after a gap of that length
+too, and after each failed read; what had changed unseen is logged.
 """
 
 import datetime
@@ -32,6 +37,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from nova import context as nova_context
+from nova.compute import task_states
 from nova.db.main import models as main_models
 from oslo_log import log as logging
 from oslo_utils import timeutils
@@ -47,6 +53,12 @@ LOG = logging.getLogger(__name__)
 
 OVERLAP = datetime.timedelta(seconds=60)
 WHOLE_EVERY = 600.0  # seconds
+
+# States in which a VM is on two hosts, or about to leave or come; none stays for long.
+_PASSING = (
+    *(*placed_instance.MIGRATING, *kept_cell.LEAVING),
+    *(task_states.RESTORING, task_states.UNSHELVING, task_states.SPAWNING),
+)
 
 _VM = main_models.Instance
 _COLUMNS = (
@@ -89,8 +101,8 @@ def _whole(
     kept = before.rows if before is not None else {}
     if missed := sum(kept.get(uuid) != found.rows[uuid] for uuid in times.old):
         LOG.warning(
-            "Cell %s: %d of %d VMs had changed without a new updated_at, as by a write past Nova; "
-            "they are known again",
+            "Cell %s: %d of %d VMs had changed without a new updated_at, as by a late clock, a "
+            "late commit or a write past Nova; they are known again",
             *(uuid, missed, len(found.rows)),
         )
     return replace(found, since=times.since(began))
@@ -100,7 +112,8 @@ def _corrected(session: orm.Session, before: KeptCell, began: datetime.datetime)
     """Return the cell with what has changed, or None if it lacks something."""
     times = _Times(before)
     # Of more than fit the totals say that some are gone.
-    asked = {"since": before.since, "leaving": before.leaving[: databases.MAX_UUIDS]}
+    asked = {"since": before.since, "last_id": before.last_id}
+    asked["leaving"] = before.leaving[: databases.MAX_UUIDS]
     changed = databases.with_progress(session.execute(databases.in_batches(_changes()), asked))
     first = next(changed)
     rows = (row for row in itertools.chain([first], changed) if row.uuid is not None)
@@ -117,6 +130,8 @@ def _changes() -> Any:
     recent = (
         _VM.updated_at >= since,
         sa.and_(_VM.deleted == 0, _VM.created_at >= since, _VM.updated_at.is_(None)),
+        sa.and_(_VM.deleted == 0, _VM.id > sa.bindparam("last_id", type_=sa.BigInteger)),
+        sa.and_(_VM.deleted == 0, _VM.task_state.in_(_PASSING)),
         _VM.uuid.in_(sa.bindparam("leaving", expanding=True)),
     )
     changed = sa.union_all(*(sa.select(*_COLUMNS).where(one) for one in recent)).subquery()

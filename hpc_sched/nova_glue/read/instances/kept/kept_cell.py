@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
-from nova.compute import vm_states
+from nova.compute import task_states, vm_states
 
 from hpc_sched.nova_glue.read.instances import placed_instance
 from hpc_sched.nova_glue.read.instances.kept import host_vms
@@ -20,8 +20,9 @@ from hpc_sched.nova_glue.read.instances.placed_instance import PlacedInstance
 class Totals(NamedTuple):
     """Sums over the rows that are not deleted, which the database computes too.
 
-    Ids are never used twice, and every move of Nova writes the id of the compute node: a row that
-    is gone, new or on another node changes one of them.
+    Ids are not used twice, and where Nova changes the node of a row it writes the id of the compute
+    node: a row that is gone, new or on another node changes one of them. Nodes of bare metal that
+    change their service keep theirs.
     """
 
     rows: int = 0
@@ -44,7 +45,7 @@ class KeptVM(NamedTuple):
     node: int  # id of its compute node, 0 for none
     vm: PlacedInstance | None  # None if it is the hidden twin of an instance in another cell
     is_moving: bool  # it migrates, or waits for its resize to be confirmed
-    is_leaving: bool  # its deletion has begun
+    is_leaving: bool  # its deletion has begun, and may end without a new time of change
     awaits_host: bool
 
     @property
@@ -54,6 +55,9 @@ class KeptVM(NamedTuple):
 
 
 NO_ROWS = Totals()
+# Deletion goes on for as long as Placement and others take, and ends with no change but itself. A
+# VM that is soft-deleted for days is changed once more before.
+LEAVING = (task_states.DELETING, task_states.SOFT_DELETING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class KeptCell:
     # Uuids of instances on hosts that are not in ``at`` as they are, each with what is there.
     unplaced: Mapping[str, PlacedInstance | None] = field(default_factory=dict)
     since: datetime.datetime = datetime.datetime.min  # rows changed before were seen
+    last_id: int = 0  # of the rows that were seen
     whole_at: float = -math.inf  # monotonic time at which all rows were read
 
     def find(self, uuid: str) -> PlacedInstance | None:
@@ -88,7 +93,7 @@ class KeptCell:
 
     @property
     def leaving(self) -> list[str]:
-        """Uuids of the rows whose deletion has begun: it may end without a trace in their time."""
+        """Uuids of the rows whose deletion has begun."""
         return [uuid for uuid in sorted(self.unsteady) if self.rows[uuid].is_leaving]
 
     @property
@@ -99,8 +104,9 @@ class KeptCell:
     def with_rows(self, found: Iterable[sa.Row[Any]]) -> Self:
         """Return the cell with rows as they are now, deleted ones too. O(rows kept) to copy."""
         rows, totals, unsteady = dict(self.rows), self.totals, set(self.unsteady)
-        unplaced = dict(self.unplaced)
+        unplaced, last_id = dict(self.unplaced), self.last_id
         for row in found:
+            last_id = max(last_id, row.id)
             before, now = rows.pop(row.uuid, None), _kept(row)
             if before is not None:
                 totals = totals.plus(before, -1)
@@ -112,23 +118,29 @@ class KeptCell:
             if (now.vm if now is not None else None) != (before.vm if before is not None else None):
                 unplaced.setdefault(row.uuid, was)
         return replace(
-            self, rows=rows, totals=totals, unsteady=frozenset(unsteady), unplaced=unplaced
+            self,
+            rows=rows,
+            totals=totals,
+            unsteady=frozenset(unsteady),
+            unplaced=unplaced,
+            last_id=last_id,
         )
 
-    def placed(self, read: Mapping[str, PlacedInstance], settled: Container[str]) -> Self:
+    def placed(
+        self, read: Sequence[PlacedInstance], is_settled: Callable[[PlacedInstance], bool]
+    ) -> Self:
         """Return the cell with changed instances on their hosts.
 
-        :param read: instances with their applications, as far as these are known, by uuid
-        :param settled: uuids of those that need not be read again
+        :param read: those of :meth:`to_read` with their applications, as far as these are known
+        :param is_settled: whether an instance need not be read again
         """
         if not self.unplaced:
             return self
         gone = [was for was in self.unplaced.values() if was is not None]
-        new = [read[vm.uuid] for vm in self.to_read()]
         return replace(
             self,
-            at=host_vms.corrected(self.at, gone, new),
-            unplaced={vm.uuid: vm for vm in new if vm.uuid not in settled},
+            at=host_vms.corrected(self.at, gone, read),
+            unplaced={vm.uuid: vm for vm in read if not is_settled(vm)},
         )
 
     def unread(self) -> Self:
@@ -154,6 +166,7 @@ def whole(uuid: str, found: Iterable[sa.Row[Any]]) -> KeptCell:
         Totals(len(rows), sum(n for n, _ in numbers), sum(n * node for n, node in numbers)),
         frozenset(uuid for uuid, row in rows.items() if not row.is_steady),
         unplaced={uuid: None for uuid, row in rows.items() if row.vm is not None and row.vm.host},
+        last_id=max((n for n, _ in numbers), default=0),
     )
 
 
@@ -177,6 +190,6 @@ def _kept(row: sa.Row[Any]) -> KeptVM | None:
         row.compute_id or 0,
         vm,
         is_seen and (state == vm_states.RESIZED or task in placed_instance.MIGRATING),
-        placed_instance.is_gone(state, task),
+        state == vm_states.DELETED or task in LEAVING,
         is_seen and not row.host and placed_instance.awaits_host(state, task),
     )
