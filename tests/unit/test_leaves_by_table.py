@@ -22,13 +22,14 @@ from hpc_sched.core.plan.exact import near_scores
 from hpc_sched.core.plan.exact.group_tree import GroupTree
 from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
 from hpc_sched.core.plan.exact.order import Greatest
+from hpc_sched.core.plan.exact.pruning import branches
 from hpc_sched.core.plan.exact.pruning.branches import used_branches
 from hpc_sched.core.plan.exact.search import Search, tops_of
 from hpc_sched.core.plan.planner import plan
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.plan.switch_rooms import switches_with_room
-from hpc_sched.core.plan.time_limit import Effort
+from hpc_sched.core.plan.time_limit import NO_LIMIT, Effort
 from hpc_sched.topology import Topology
 
 LOW = -(1 << 40)
@@ -106,8 +107,8 @@ def searched(pods: Pods, count: int, is_trimmed: bool = False) -> Search:
     problem = Problem.from_counts(topology=topology, capacity=room, members={}, awaiting=count)
     leaves = OpenLeaves.of(problem, count)
     tops = switches_with_room(problem, count, topology.depth, Bounds())
-    branches = used_branches(leaves, topology.depth, tops) if is_trimmed else None
-    tree = GroupTree.of(leaves, Effort(), branches)
+    used = used_branches(leaves, topology.depth, tops, NO_LIMIT) if is_trimmed else None
+    tree = GroupTree.of(leaves, Effort(), used)
     bounds = Greatest(5 * math.comb(count, 2), count, int(problem.capacity.sum()))
     return Search(tree, tops_of(tree, tops), bounds.weights())
 
@@ -154,7 +155,11 @@ def test_plans_near_the_best_are_the_same_without_what_they_do_not_use():
     assert left_out > 30
 
 
-def test_no_best_plan_uses_what_is_left_out_before_tables_are_joined():
+@pytest.mark.parametrize("most", [1 << 16, 300], ids=["all bounds", "few bounds"])
+def test_no_best_plan_uses_what_is_left_out_before_tables_are_joined(most, monkeypatch):
+    monkeypatch.setattr(branches, "_MOST", most)
+    monkeypatch.setattr(branches, "_FEW", 0)
+    monkeypatch.setattr(branches, "_FEW_BELOW", 0)
     left_out = 0
     for seed in range(60):
         pods, most = pods_of(seed)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hpc_sched import exceptions
@@ -268,3 +269,13 @@ def test_a_bad_argument_is_named(arguments: dict[str, Any], error: str):
     good: dict[str, Any] = {"capacity": EVERYWHERE, "members": {}, "count": 2}
     with pytest.raises(ValueError, match=error):
         plan(topology=fabrics.two_pods(), **(good | arguments))
+
+
+def test_a_count_of_numpy_is_a_number_like_any_other():
+    fabric = fabrics.row_of_leaves({"a": 5, "b": 3, "c": 4})
+    capacity = dict.fromkeys(fabric.hosts, 1)
+    plans = [
+        plan(topology=fabric, capacity=capacity, members={}, count=count)
+        for count in (7, np.int64(7))
+    ]
+    assert plans[0] == plans[1]

@@ -57,7 +57,8 @@ def plan(
     problem = Problem.from_counts(
         topology=topology, capacity=capacity, members=members, awaiting=count, group_id=group_id
     )
-    return solve(problem, count, Bounds(require, None, max_leaves))
+    # Not NumPy's, with which scores overflow in silence.
+    return solve(problem, int(count), Bounds(require, None, max_leaves))
 
 
 def solve_sizes(

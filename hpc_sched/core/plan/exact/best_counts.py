@@ -65,7 +65,7 @@ def exact_leaf_counts(
         if weights.keeps_all or weights.sign < 0:
             tree = GroupTree.of(leaves, effort, is_spread=True)
         else:
-            tree = GroupTree.of(leaves, effort, used_branches(leaves, level, tops, known))
+            tree = GroupTree.of(leaves, effort, used_branches(leaves, level, tops, limit, known))
         return Search(tree, tops_of(tree, tops), weights)
 
     def among(indices: Iterable[int], weights: ScoreWeights) -> Search | None:

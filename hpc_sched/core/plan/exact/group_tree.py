@@ -21,6 +21,8 @@ from hpc_sched.core.plan.maxplus import LOWEST
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.time_limit import Effort
 
+# Sums of the other nodes of one switch: where more are needed nothing is left out.
+_MOST = 1 << 20
 _FEWEST = 4  # nodes below a switch: with fewer, to join them takes as long
 
 
@@ -158,7 +160,7 @@ def trimmed(tree: GroupTree, switch: int, below: Siblings, least: int) -> GroupT
         if len(siblings.nodes) < _FEWEST and above != switch:
             return
         longest = max(len(node.scores) for node in siblings.nodes)
-        others = outside_one(siblings.together.scores, outside, least, longest)
+        others = outside_one(siblings.together.scores, outside, least, longest, _MOST)
         if others is None:
             return
         caps = []

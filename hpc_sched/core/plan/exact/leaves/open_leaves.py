@@ -147,6 +147,11 @@ class OpenLeaves:
         mixed: Mask = hosts.members[hosts.starts] != hosts.members[last]
         return mixed
 
+    def has_few_below(self, few: int) -> bool:
+        """True if switches just above leaves have fewer than some of them in the mean."""
+        above = np.bincount(self.above + 1, minlength=1)
+        return len(self.index) < few * int(np.count_nonzero(above))
+
     def are_below(self, switches: Array, level: int) -> Mask:
         """Return which leaves are below some switches of a level. Shape (leaves,)."""
         is_one = np.zeros(len(self.room), dtype=np.bool_)

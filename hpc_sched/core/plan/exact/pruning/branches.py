@@ -14,13 +14,16 @@ from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
 from hpc_sched.core.plan.exact.pruning.filled_domains import saved_by_filling
 from hpc_sched.core.plan.exact.pruning.saving_bounds import SavingBounds
 from hpc_sched.core.plan.maxplus import LOWEST, sums
+from hpc_sched.core.plan.time_limit import Limit
 
-# Sums of a switch's table: where more are needed nothing is left out.
-_MOST = 1 << 20
-_FEW = 16  # leaves: with fewer, to look for what is not used takes as long as to use it
+# Sums of a bound at one switch: where more are needed all below it is kept.
+_MOST = 1 << 16
+# With fewer leaves, or fewer below one switch in the mean, to look for what is not used takes as
+# long as to use it.
+_FEW, _FEW_BELOW = 16, 4
 
 
-def outside_one(table: Array, outside: Array, least: int, longest: int) -> Array | None:
+def outside_one(table: Array, outside: Array, least: int, longest: int, most: int) -> Array | None:
     """Return the most that all else saves if one node below a switch has 0, 1, 2 .. VMs.
 
     What all other nodes save is at most what all nodes together save for the rest of the VMs.
@@ -30,10 +33,11 @@ def outside_one(table: Array, outside: Array, least: int, longest: int) -> Array
     :param outside: the most that all else saves if 0, 1, 2 .. VMs are below it
     :param least: what a plan saves at least
     :param longest: of the tables of the nodes
+    :param most: sums that may be made
     """
     table = table[: len(outside)]
     vms = np.flatnonzero(table + outside[: len(table)] >= least)
-    if longest * len(vms) > _MOST:
+    if longest * len(vms) > most:
         return None
     rest, _ = sums(table, np.zeros(longest, dtype=np.int64))
     others: Array = (rest[:, vms] + outside[vms]).max(axis=1, initial=LOWEST >> 1)
@@ -55,7 +59,7 @@ class Branches:
 
 
 def used_branches(
-    leaves: OpenLeaves, level: int, tops: Array, known: int | None = None
+    leaves: OpenLeaves, level: int, tops: Array, limit: Limit, known: int | None = None
 ) -> Branches | None:
     """Return what plans use that save as much as a known one; None: any part of the tree.
 
@@ -65,13 +69,16 @@ def used_branches(
     :param tops: the switches of that level with room for all VMs
     :param known: the hops that a plan saves, less what all pairs cost through the top; None:
         those of :func:`saved_by_filling`
+    :raises TimeLimitPassed: if the limit passes
     """
     # Where a leaf is a top, plans on it alone are others.
     if len(leaves.index) < _FEW or (leaves.levels[tops] == 1).any():
         return None
+    if leaves.has_few_below(_FEW_BELOW) and not (leaves.rooms >= leaves.count).any():
+        return None
     allowed = np.flatnonzero(leaves.are_below(tops, level))
     found = Branches(saved_by_filling(leaves, level, allowed) if known is None else known)
-    tables = SavingBounds.of(leaves, allowed)
+    tables = SavingBounds.of(leaves, allowed, limit)
     for top in tops.tolist():
         outside = np.full(leaves.count + 1, LOWEST >> 1)
         outside[-1] = -(2 * int(leaves.levels[top]) - 1) * math.comb(leaves.vms_of_group, 2)
@@ -84,10 +91,11 @@ def _trim(tables: SavingBounds, switch: int, outside: Array, found: Branches) ->
 
     :param outside: the most that all else saves if 0, 1, 2 .. VMs are below it
     """
+    tables.limit.check()
     children = tables.children.get(switch, [])
     longest = max(map(len, map(tables.above, children)), default=0)
     longest = max(longest, tables.most_of_leaf.get(switch, -1) + 1)
-    others = outside_one(tables.below(switch), outside, found.least, longest)
+    others = outside_one(tables.below(switch), outside, found.least, longest, _MOST)
     if others is None:
         _keep(tables, switch, found)
         return True

@@ -15,6 +15,7 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves, saved_by
+from hpc_sched.core.plan.time_limit import NO_LIMIT, Limit
 
 # Part of a bound by which its rounding may make it too small.
 _ROUNDING = 1e-9
@@ -25,6 +26,7 @@ class SavingBounds:
     """Bounds on what 0, 1, 2 .. VMs save below each switch, with their members."""
 
     open: OpenLeaves
+    limit: Limit
     most_of_leaf: dict[int, int]  # by the switch just above leaves: the most VMs in one of them
     in_leaves: dict[int, Array]  # by the same: the most that VMs save in all of them
     children: dict[int, list[int]]  # by switch: those just below it that are above open leaves
@@ -32,8 +34,11 @@ class SavingBounds:
     _own: dict[int, Array] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, leaves: OpenLeaves, allowed: Array) -> "SavingBounds":
-        """Return the tables of the switches above some leaves, as indices into them."""
+    def of(cls, leaves: OpenLeaves, allowed: Array, limit: Limit = NO_LIMIT) -> "SavingBounds":
+        """Return the tables of the switches above some leaves, as indices into them.
+
+        :raises TimeLimitPassed: if the limit passes
+        """
         count, topology = leaves.count, leaves.problem.topology
         means, rooms = leaves.most_means(count)[allowed], leaves.rooms[allowed]
         linear = (leaves.most_on_host(count) + 2 * leaves.rise * leaves.here)[allowed]
@@ -42,6 +47,7 @@ class SavingBounds:
         most_of_leaf, in_leaves = {}, {}
         children: dict[int, set[int]] = {}
         for parent, part in zip(parents.tolist(), np.split(order, first[1:]), strict=True):
+            limit.check()
             bound = np.minimum(
                 _by_means(rooms[part], means[part], count),
                 _convex(rooms[part], int(leaves.rise[allowed[part[0]]]), linear[part].max(), count),
@@ -51,7 +57,7 @@ class SavingBounds:
             for child, above in itertools.pairwise(topology.upwards(parent)):
                 children.setdefault(above, set()).add(child)
         below = {switch: sorted(found) for switch, found in children.items()}
-        return cls(leaves, most_of_leaf, in_leaves, below)
+        return cls(leaves, limit, most_of_leaf, in_leaves, below)
 
     def below(self, switch: int) -> Array:
         """Return the most that VMs save below a switch's children and in its leaves."""
