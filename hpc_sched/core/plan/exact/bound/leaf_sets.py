@@ -83,7 +83,7 @@ def _roomiest(switches: Array, rooms: Array, limit: int) -> list[int]:
 
 def _new_leaves(tree: GroupTree, counts: Mapping[int, int]) -> list[int]:
     """Return the leaves of a plan that have no members, those with most VMs first."""
-    return sorted(
-        (leaf for leaf in counts if not tree.members[leaf]),
-        key=lambda leaf: (-counts[leaf], int(tree.order.place[leaf])),
-    )
+    new = np.array([leaf for leaf in counts if not tree.members[leaf]], dtype=np.int64)
+    vms = np.array([counts[leaf] for leaf in new.tolist()], dtype=np.int64)
+    found: list[int] = new[np.lexsort((tree.problem.tie.among(new), -vms))].tolist()
+    return found
