@@ -169,7 +169,13 @@ def read(
     on_hosts = [vm for vm in sides if vm.host]
     made = AllInstances(cells, {}, options, on_hosts, being_created, awaiting)
     made = replace(made, down_cells=down_cells, problems=tuple(problems), unlisted=unlisted)
-    return _with_applications(context, _with_coming(context, made, carried, own_uuids, states))
+    made = _with_coming(context, made, carried, own_uuids, states)
+    is_whole = any(
+        uuid not in known or cell.whole_at != known[uuid].whole_at
+        for uuid, cell in cells.items()
+        if uuid not in down_cells
+    )
+    return _with_applications(context, made, is_whole=is_whole)
 
 
 def _awaiting(
@@ -229,13 +235,22 @@ def _with_coming(
     )
 
 
-def _with_applications(context: nova_context.RequestContext, found: AllInstances) -> AllInstances:
-    """Return the instances with their applications; those that stayed have theirs already."""
+def _with_applications(
+    context: nova_context.RequestContext, found: AllInstances, *, is_whole: bool
+) -> AllInstances:
+    """Return the instances with their applications; those that stayed have theirs already.
+
+    :param is_whole: whether a cell was read as a whole, after which VMs that are gone are forgotten
+    """
+    alive = None
+    if is_whole:
+        alive = {vm.uuid for vm in found.others}
+        alive.update(*(cell.rows for cell in found.cells.values()))
     to_read = {uuid: cell.to_read() for uuid, cell in found.cells.items()}
     made, problems = instance_applications.read(
         context,
         [*itertools.chain.from_iterable(to_read.values()), *found.others],
-        alive=_alive(found),
+        alive=alive,
         is_api_down=found.unlisted is not None,
     )
     # An instance may be in two cells for a moment, each time on another host.
@@ -250,14 +265,6 @@ def _with_applications(context: nova_context.RequestContext, found: AllInstances
         others=list(rest),
         problems=(*found.problems, *problems),
     )
-
-
-def _alive(found: AllInstances) -> set[str] | None:
-    """Return the uuids of all instances if a cell was read as a whole; None otherwise."""
-    if not any(cell.unplaced and not cell.at for cell in found.cells.values()):
-        return None
-    uuids = {vm.uuid for vm in found.others}
-    return uuids.union(*(cell.rows for cell in found.cells.values()))
 
 
 def _answers(
