@@ -301,9 +301,7 @@ def test_a_vm_that_two_cells_have_for_a_moment_is_on_both_hosts(kept, monkeypatc
     found = dataclasses.replace(
         kept.kept, cells={"one": cell.unread(), "other": other.unread()}, others=[]
     )
-    placed = host_instances._with_applications(
-        nova_context.get_admin_context(), found, is_whole=False
-    )
+    placed = host_instances._with_applications(nova_context.get_admin_context(), found, found.cells)
     assert {place: [one.host for one in there] for place, there in placed.at.items()} == {
         ("n1", "n1"): ["n1"],
         ("n5", "n5"): ["n5"],

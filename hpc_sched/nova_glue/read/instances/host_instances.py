@@ -170,12 +170,7 @@ def read(
     made = AllInstances(cells, {}, options, on_hosts, being_created, awaiting)
     made = replace(made, down_cells=down_cells, problems=tuple(problems), unlisted=unlisted)
     made = _with_coming(context, made, carried, own_uuids, states)
-    is_whole = any(
-        uuid not in known or cell.whole_at != known[uuid].whole_at
-        for uuid, cell in cells.items()
-        if uuid not in down_cells
-    )
-    return _with_applications(context, made, is_whole=is_whole)
+    return _with_applications(context, made, known)
 
 
 def _awaiting(
@@ -236,17 +231,18 @@ def _with_coming(
 
 
 def _with_applications(
-    context: nova_context.RequestContext, found: AllInstances, *, is_whole: bool
+    context: nova_context.RequestContext, found: AllInstances, known: Mapping[str, KeptCell]
 ) -> AllInstances:
     """Return the instances with their applications; those that stayed have theirs already.
 
-    :param is_whole: whether a cell was read as a whole, after which VMs that are gone are forgotten
+    :param known: cells as they were read before: after one was read as a whole, VMs that are gone
+        are forgotten
     """
-    alive = None
-    if is_whole:
+    alive, read = None, found.cells
+    if any(uuid not in known or read[uuid].whole_at > known[uuid].whole_at for uuid in read):
         alive = {vm.uuid for vm in found.others}
-        alive.update(*(cell.rows for cell in found.cells.values()))
-    to_read = {uuid: cell.to_read() for uuid, cell in found.cells.items()}
+        alive.update(*(cell.rows for cell in read.values()))
+    to_read = {uuid: cell.to_read() for uuid, cell in read.items()}
     made, problems = instance_applications.read(
         context,
         [*itertools.chain.from_iterable(to_read.values()), *found.others],
@@ -257,7 +253,7 @@ def _with_applications(
     rest, cells = iter(made), dict[str, KeptCell]()
     for uuid, instances in to_read.items():
         read_here = list(itertools.islice(rest, len(instances)))
-        cells[uuid] = found.cells[uuid].placed(read_here, instance_applications.is_settled)
+        cells[uuid] = read[uuid].placed(read_here, instance_applications.is_settled)
     return replace(
         found,
         cells=cells,
