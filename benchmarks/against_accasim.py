@@ -111,7 +111,15 @@ def _work(side: str, trace: str, folder: str, hosts: int, queue: str) -> None:
     if side == "hpc_sched":
         import record_worker
 
-        found = record_worker.simulation(trace, queue, "exact-plan", hosts, 1, 1.0, None)
+        found = record_worker.simulation(
+            trace=trace,
+            queue=queue,
+            policy="exact-plan",
+            hosts=hosts,
+            vcpus=1,
+            load=1.0,
+            jobs=None,
+        )
         print(json.dumps([found["number"], found["took"]]))
         return
     print(json.dumps([0, _accasim(trace, Path(folder), hosts, queue)]))

@@ -37,10 +37,10 @@ def plan(hosts: int, most: int, count: int) -> dict[str, float]:
     return {"took": took, "megabytes": peak / 1e6}
 
 
-def simulation(
+def prepared(
     trace: str, queue: str, policy: str, hosts: int, vcpus: int, load: float, jobs: int | None
-) -> dict[str, float]:
-    """Return CPU seconds of a simulation, and its number of jobs."""
+) -> Any:
+    """Return the Simulation of the first jobs of a trace on hosts of some vcpus."""
     from plan_shapes import fabric_of
 
     from hpc_sched.sim.cluster.cluster import HostType, uniform
@@ -54,11 +54,16 @@ def simulation(
         queue=queue,
     )
     run = Run(policy, 1)
-    simulated = Simulation(
+    return Simulation(
         scenario.input(run.policy, run.seed),
         scenario.discipline(),
         scenario.source.jobs(run.seed),
     )
+
+
+def simulation(**task: Any) -> dict[str, float]:
+    """Return CPU seconds of a simulation, see :func:`prepared`, and its number of jobs."""
+    simulated = prepared(**task)
     took = _seconds(simulated.run)
     simulated.conclude()
     return {"took": took, "number": simulated.submitted}

@@ -18,13 +18,9 @@ import time
 from itertools import product
 from multiprocessing import get_context
 
-from plan_shapes import fabric_of
+from record_worker import prepared
 
-from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.installed import POLICIES, QUEUES
-from hpc_sched.sim.jobs.job_sources import TraceJobs, Workload
-from hpc_sched.sim.scenario import Run, Scenario
-from hpc_sched.sim.simulation import Simulation
 
 COLUMNS = "{:<15} {:<20} {:>8} {:>9} {:>8} {:>7} {:>8} {:>8} {:>6} {:>10}"
 HEADINGS = ("queue", "policy", "jobs", "events", "CPU s", "jobs/s", "ms a job", "waiting", "vcpus")
@@ -32,17 +28,8 @@ HEADINGS = ("queue", "policy", "jobs", "events", "CPU s", "jobs/s", "ms a job", 
 
 def measured(args: argparse.Namespace, queue: str, policy: str) -> tuple[object, ...]:
     """Return the row of a queue and a policy."""
-    scenario = Scenario(
-        cluster=uniform(fabric_of(args.hosts), HostType(args.vcpus, 1)),
-        source=TraceJobs(args.trace, Workload(load=args.load), args.limit),
-        queue=queue,
-    )
-    run = Run(policy, 1)
-    simulation = Simulation(
-        scenario.input(run.policy, run.seed),
-        scenario.discipline(),
-        scenario.source.jobs(run.seed),
-    )
+    sizes = {"hosts": args.hosts, "vcpus": args.vcpus, "load": args.load, "jobs": args.limit}
+    simulation = prepared(trace=args.trace, queue=queue, policy=policy, **sizes)
     began = time.process_time()
     simulation.run()
     simulation.conclude()

@@ -20,6 +20,17 @@ def saved_by(vms: Array | int, members: Array | int, rise: Array | int) -> Array
     return saved
 
 
+def filled_in_runs(rooms: Array, starts: Array, number: Array, most: Array | int) -> Array:
+    """Return the VMs of places that are filled one after the other in each run of them.
+
+    :param starts: the first place of each run; ``number``: its places
+    :param most: VMs of the run of each place
+    """
+    before = rooms.cumsum() - rooms
+    before -= before[starts].repeat(number)
+    return np.minimum(np.maximum(most - before, 0), rooms)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenHosts:
     """The hosts with room by leaf; in a leaf those with most members, then with most room, first.
@@ -162,11 +173,8 @@ class OpenLeaves:
     def takes(self, vms: Array | int) -> Array:
         """Return the VMs of each host if leaves take some. Shape (hosts with room,)."""
         hosts = self.hosts
-        capacity = hosts.capacity
-        before = capacity.cumsum() - capacity
-        before -= before[hosts.starts].repeat(hosts.number)
         most = vms if isinstance(vms, int) else vms.repeat(hosts.number)
-        return np.minimum(np.maximum(most - before, 0), capacity)
+        return filled_in_runs(hosts.capacity, hosts.starts, hosts.number, most)
 
     def pairs_of(self, takes: Array) -> Array:
         """Return the pairs on one host that new VMs add. Shape of ``takes``, by host."""

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves, saved_by
+from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves, filled_in_runs, saved_by
 
 
 def saved_by_filling(leaves: OpenLeaves, level: int, allowed: Array) -> int:
@@ -35,10 +35,7 @@ def saved_by_filling(leaves: OpenLeaves, level: int, allowed: Array) -> int:
 def _filled(rooms: Array, domain: Array, count: int) -> Array:
     """Return the VMs of leaves that are filled one after the other in each domain."""
     starts = np.flatnonzero(np.diff(domain, prepend=-1))
-    before = np.cumsum(rooms) - rooms
-    before -= np.repeat(before[starts], np.diff(starts, append=len(rooms)))
-    takes: Array = np.clip(count - before, 0, rooms)
-    return takes
+    return filled_in_runs(rooms, starts, np.diff(starts, append=len(rooms)), count)
 
 
 def _saved(leaves: OpenLeaves, takes: Array, low: int, level: int) -> Array:
