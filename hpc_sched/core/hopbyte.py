@@ -77,10 +77,10 @@ def hop_bytes_of_leaves(*, topology: Topology, counts: Mapping[int, int], pairs:
     :param pairs: of VMs on one host
     """
     switches = topology.switches
-    below: Counter[int] = Counter()
+    below: dict[int, int] = {}
     for leaf, count in counts.items():
         for switch in topology.upwards(leaf):
-            below[switch] += count
+            below[switch] = below.get(switch, 0) + count
     cost, roots = -pairs, 0
     for switch, count in below.items():
         level, above = switches[switch].level, switches[switch].parent

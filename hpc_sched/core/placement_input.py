@@ -229,6 +229,8 @@ class PlacementInput:
         followers left out. VMs of other requests, and orphaned build requests, only improve the
         choice.
         """
+        if self.whole == self.left:
+            return (self.left,)
         is_required = self.constraints.bounds.level is not None
         fewest = max(self.left, self.missing - self.followers) if is_required else self.left
         wanted = {self.whole, self.active, fewest}

@@ -9,7 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from hpc_sched.core.plan.exact.best_counts import exact_leaf_counts
 from hpc_sched.core.plan.exact.order import Greatest
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.topology.model import Topology
 
 MOST_PER_HOST = 1 << 20
 
@@ -87,3 +90,23 @@ def test_all_excess_is_in_a_score_where_it_fits(saved: int, leaves: int, excess:
 def test_scores_that_do_not_fit_are_an_error():
     with pytest.raises(OverflowError, match="62 bits"):
         Greatest(saved=1 << 40, leaves=1 << 12, excess=0).weights(Fraction(1 << 30, (1 << 12) + 1))
+
+
+@pytest.mark.parametrize(("vms", "fits"), [((1 << 28) - 1, True), (1 << 28, False)])
+def test_hops_of_a_group_on_one_leaf_that_do_not_fit_are_an_error(vms: int, fits: bool):
+    """Two leaves with room for a billion VMs each::
+
+     core
+    a    b
+    """
+    fabric = Topology.from_tree({"core": {"a": ["a0"], "b": ["b0"]}})
+    problem = Problem.from_counts(
+        topology=fabric, capacity={"a0": 1 << 30, "b0": 1 << 30}, members={}, awaiting=vms
+    )
+    tops = np.flatnonzero(fabric.switch_levels == fabric.depth)
+    if fits:
+        found = exact_leaf_counts(problem, vms, fabric.depth, tops)
+        assert list(found.counts.values()) == [vms]
+        return
+    with pytest.raises(OverflowError, match="62 bits"):
+        exact_leaf_counts(problem, vms, fabric.depth, tops)

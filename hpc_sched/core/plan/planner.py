@@ -86,10 +86,11 @@ def attempts(problem: Problem, sizes: Sequence[int], preferred: int) -> list[tup
     bounds, topology = problem.constraints.bounds, problem.topology
     if not sizes:
         raise ValueError("sizes: expected at least one number of VMs")
+    if bounds.preferred is None:
+        return [(bounds, size) for size in sizes]
     tried = [(replace(bounds, preferred=None), size) for size in sizes]
-    required = level_of(topology, bounds.level)
     # A preference for the required level, or a wider one, adds nothing.
-    if bounds.preferred is not None and level_of(topology, bounds.preferred) < required:
+    if level_of(topology, bounds.preferred) < level_of(topology, bounds.level):
         near = replace(bounds, level=bounds.preferred, preferred=None)
         return [(near, size) for size in sizes if size >= preferred] + tried
     return tried
@@ -141,12 +142,15 @@ def _plan_of(problem: Problem, found: LeafCounts) -> Plan:
         host for leaf in order for host in leaf_hosts.places(problem, inside[leaf], counts[leaf])
     ]
     hosts = Counter(places)
-    everyone, by_leaf = hosts.copy(), Counter(counts)
-    for i in problem.members.nonzero()[0].tolist():
-        here = problem.members.item(i)
-        everyone[i] += here
-        by_leaf[topology.leaf_index.item(i)] += here
-    pairs = sum(vms * (vms - 1) // 2 for vms in everyone.values())
+    everyone, by_leaf = hosts, counts
+    [with_members] = problem.members.nonzero()
+    if len(with_members):
+        everyone, by_leaf = hosts.copy(), Counter(counts)
+        for i in with_members.tolist():
+            here = problem.members.item(i)
+            everyone[i] += here
+            by_leaf[topology.leaf_index.item(i)] += here
+    pairs = sum([vms * (vms - 1) // 2 for vms in everyone.values()])
     return Plan(
         hosts={topology.hosts[host]: vms for host, vms in hosts.items()},
         places=tuple([topology.hosts[host] for host in places]),

@@ -20,6 +20,8 @@ from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.switch_rooms import switches_with_room
 from hpc_sched.core.plan.time_limit import NO_LIMIT, Effort, Limit
 
+_MOST_VMS = 1 << 28  # of a group: the hops of all pairs fit into 62 bits on 30 levels
+
 
 def exact_leaf_counts(
     problem: Problem,
@@ -41,21 +43,22 @@ def exact_leaf_counts(
     if not count:
         return LeafCounts(int(switches[np.argmin(problem.tie.among(switches))]), {})
     leaves = OpenLeaves.of(problem, count)
-    everyone = leaves.vms_of_group
-    greatest = Greatest(
-        saved=(2 * topology.depth - 1) * math.comb(everyone, 2),
-        leaves=min(count, len(leaves.index)),
-        excess=int(leaves.rooms.sum()),
-    )
+    if leaves.vms_of_group >= _MOST_VMS:
+        raise OverflowError("hops that VMs save do not fit into 62 bits")
     with_members = topology.leaf_switches[leaves.members[topology.leaf_switches] > 0]
     # Of leaves without members.
     most = None if bounds.most_leaves is None else bounds.most_leaves - len(with_members)
     least = bounds.missing_leaves(len(with_members), count)
-    has_both = most is not None and least > 0
-    weights = greatest.weights(keeps_all=has_both)
     one = best_leaf(leaves, level, switches)
     if one is not None and one.is_best and least <= one.is_new <= (1 if most is None else most):
         return LeafCounts(one.top, {one.leaf: count})
+    greatest = Greatest(
+        saved=(2 * topology.depth - 1) * math.comb(leaves.vms_of_group, 2),
+        leaves=min(count, len(leaves.index)),
+        excess=int(leaves.rooms.sum()),
+    )
+    has_both = most is not None and least > 0
+    weights = greatest.weights(keeps_all=has_both)
     effort = Effort(limit)
 
     def searched(

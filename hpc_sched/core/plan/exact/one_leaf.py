@@ -33,17 +33,18 @@ def best_leaf(leaves: OpenLeaves, level: int, tops: Array) -> OneLeaf | None:
     :param tops: the switches of that level with room for all VMs
     """
     count, problem = leaves.count, leaves.problem
-    allowed = np.flatnonzero(leaves.are_below(tops, level))
-    found = allowed[leaves.rooms[allowed] >= count]
+    [found] = ((leaves.rooms >= count) & leaves.are_below(tops, level)).nonzero()
     if not len(found):
         return None
-    saved = _pairs(leaves, found) + leaves.saved_above(found, count, 1, level)
-    saved -= leaves.through_top(level)[found]
-    most = int(saved.max())
-    first = found[saved == most]
-    has_members = leaves.here[first] > 0
-    if has_members.any():
-        first = first[has_members]
+    first, most = found, 0
+    if leaves.vms_of_group > 1:
+        saved = leaves.saved_above(found, count, 1, level) - leaves.through_top(level)[found]
+        if leaves.shares_hosts:
+            saved += _pairs(leaves, found)
+        most = int(saved.max())
+        first = found[saved == most]
+    if leaves.has_members and (leaves.here[first] > 0).any():
+        first = first[leaves.here[first] > 0]
     for row in leaves.path:
         if len(first) == 1:
             break
@@ -56,8 +57,8 @@ def best_leaf(leaves: OpenLeaves, level: int, tops: Array) -> OneLeaf | None:
         leaf=int(leaves.index[leaf]),
         top=int(leaves.path[level - 1, leaf]),
         saved=most,
-        is_new=not leaves.here[leaf],
-        is_best=count == 1 or level == 1 or _is_best(leaves, level, allowed, most),
+        is_new=not leaves.here.item(leaf),
+        is_best=count == 1 or level == 1 or _is_best(leaves, level, tops, most),
     )
 
 
@@ -65,6 +66,8 @@ def _pairs(leaves: OpenLeaves, found: Array) -> Array:
     """Return the pairs on one host of all VMs in each of some leaves, exact also if mixed."""
     problem, count = leaves.problem, leaves.count
     pairs = leaves.pairs(count)[found]
+    if not leaves.has_members:
+        return pairs
     mixed = np.flatnonzero(leaves.is_mixed[found])
     if len(mixed):
         among = np.flatnonzero(np.isin(problem.topology.leaf_index, leaves.index[found[mixed]]))
@@ -74,9 +77,10 @@ def _pairs(leaves: OpenLeaves, found: Array) -> Array:
     return pairs
 
 
-def _is_best(leaves: OpenLeaves, level: int, allowed: Array, saved: int) -> bool:
+def _is_best(leaves: OpenLeaves, level: int, tops: Array, saved: int) -> bool:
     """True if no plan on two leaves or more saves as much as one that is known."""
     count, most = leaves.count, leaves.count - 1
+    [allowed] = leaves.are_below(tops, level).nonzero()
     # Above the leaves no plan saves more than if all VMs were below the same switches.
     above = leaves.saved_above(allowed, count, 1, level) - leaves.through_top(level)[allowed]
     above -= leaves.saved_by_leaves(allowed, count, level)

@@ -90,9 +90,9 @@ class OpenLeaves:
     count: int  # most VMs to place
     index: Array  # in topology.switches, sorted
     path: Array  # the switches above each leaf by level, shape (levels, leaves)
-    above: Array  # the switch just above, -1 for a root
     room: Array  # capacity below each switch. Shape (switches,)
     members: Array  # members below each switch. Shape (switches,)
+    vms_of_group: int  # the members and the VMs to place
 
     @classmethod
     def of(cls, problem: Problem, count: int) -> "OpenLeaves":
@@ -104,14 +104,23 @@ class OpenLeaves:
         room = sums_by_switch(path, by_leaf[index], number)
         [hosts] = problem.members.nonzero()
         members = np.zeros(number, dtype=np.int64)
-        if len(hosts):
-            members = sums_by_switch(topology.groups[:, hosts], problem.members[hosts], number)
-        return cls(problem, count, index, path, topology.leaf_above[is_open], room, members)
+        if not len(hosts):
+            return cls(problem, count, index, path, room, members, count)
+        here = problem.members[hosts]
+        members = sums_by_switch(topology.groups[:, hosts], here, number)
+        return cls(problem, count, index, path, room, members, count + int(here.sum()))
+
+    @property
+    def has_members(self) -> bool:
+        """Whether some VMs of the group have a place."""
+        return self.vms_of_group > self.count
 
     @cached_property
-    def vms_of_group(self) -> int:
-        """The members and the VMs to place."""
-        return int(self.problem.members.sum()) + self.count
+    def above(self) -> Array:
+        """The switch just above each leaf, -1 for a root."""
+        topology = self.problem.topology
+        above: Array = topology.leaf_above[np.searchsorted(topology.leaf_switches, self.index)]
+        return above
 
     @cached_property
     def rooms(self) -> Array:
@@ -141,7 +150,7 @@ class OpenLeaves:
         problem = self.problem
         if not problem.pack_hosts:
             return False
-        return bool(problem.members.any()) or (self.count > 1 and int(problem.capacity.max()) > 1)
+        return self.has_members or (self.count > 1 and int(problem.capacity.max()) > 1)
 
     @cached_property
     def hosts(self) -> OpenHosts:
@@ -151,7 +160,7 @@ class OpenLeaves:
     @cached_property
     def is_mixed(self) -> Mask:
         """True for leaves with hosts of several numbers of members."""
-        if not self.shares_hosts or not self.members.any():
+        if not self.shares_hosts or not self.has_members:
             return np.zeros(len(self.index), dtype=np.bool_)
         hosts = self.hosts
         last = hosts.starts + hosts.number - 1
@@ -263,11 +272,12 @@ class OpenLeaves:
 
         All VMs are below the same switches. Shape (of those leaves,).
         """
-        path = self.path[:, leaves]
-        saved = np.zeros(path.shape[1], dtype=np.int64)
-        for below, upper in itertools.pairwise(path[low - 1 : high]):
-            rise = self.levels[upper] - self.levels[below]
-            saved += saved_by(vms, self.members[below], rise)
+        path = self.path[low - 1 : high, leaves]
+        saved: Array = (self.levels[path[-1]] - self.levels[path[0]]) * (vms * (vms - 1))
+        if self.has_members:
+            for below, upper in itertools.pairwise(path):
+                rise = self.levels[upper] - self.levels[below]
+                saved += rise * self.members[below] * (2 * vms)
         return saved
 
     def saved_by_leaves(self, leaves: Array, vms: Array | int, high: int) -> Array:
