@@ -40,4 +40,5 @@ class ChangedHosts:
             return found[0]
         if sum(map(len, found)) * _DEAR > self._hosts:
             return None
-        return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+        hosts = {host for each in found for host in each.tolist()}
+        return np.array(sorted(hosts), dtype=np.int64)

@@ -10,6 +10,7 @@ from hpc_sched.sim.cluster.changed_hosts import ChangedHosts
 from hpc_sched.topology.model import Topology
 
 _MOST = 128  # sizes that are kept
+_FEW = 12  # hosts that are corrected sooner one by one than as arrays
 
 Size = tuple[int, int]  # vcpus and MB of one VM
 
@@ -42,8 +43,9 @@ class _Kept:
             if hosts is None or self._up_changes != self._rooms.up_changes:
                 self._up_changes = self._rooms.up_changes
                 self._compute()
-            elif len(hosts) == 1:
-                self._correct_one(hosts.item())
+            elif len(hosts) <= _FEW:
+                for host in hosts.tolist():
+                    self._correct_one(host)
             else:
                 self._correct(hosts)
             self._moment = changes.now
