@@ -37,7 +37,7 @@ PLANS = {
     "excess of level 1": 0.1,
     "excess of level 2": 0.05,
     "excess of level 3": 0.01,
-    "excess of level 4": 0.002,
+    "excess of level 4": 0.0015,  # 36 of all seeds
     "set": 0.05,
     "counts": 0.02,
 }
