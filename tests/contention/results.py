@@ -28,6 +28,8 @@ class Result:
     released_after: float = 0.0  # the longest time
     outcomes: list[Outcome] = field(default_factory=list)
     overbooked: list[int] = field(default_factory=list)  # hosts, of each round
+    # Seconds of Placement by kind of call, of each round of one request by its number of VMs.
+    seconds: dict[int, list[Counter[str]]] = field(default_factory=dict)
 
     def add(self, found: Round) -> None:
         """Add a round."""
@@ -49,6 +51,9 @@ class Result:
         self.released_after = max(self.released_after, found.released_after or 0.0)
         self.outcomes += found.outcomes
         self.overbooked.append(found.findings.broken[Broken.OVERBOOKED])
+        if len(found.outcomes) == 1:
+            vms = len(found.outcomes[0].request.vms)
+            self.seconds.setdefault(vms, []).append(found.seconds)
 
 
 def table(results: Mapping[str, Result]) -> str:
@@ -131,6 +136,10 @@ def _rows(result: Result) -> Iterable[tuple[str, str]]:
     if len(by_size) <= 4:
         for size, found in sorted(by_size.items()):
             yield f"seconds of {size} VMs, median", f"{statistics.median(found):.2f}"
+    for size, rounds in sorted(result.seconds.items()):
+        for kind in sorted({kind for one in rounds for kind in one}):
+            median = statistics.median(one[kind] for one in rounds)
+            yield f"of these in Placement for {size} VMs, {kind}", f"{median:.2f}"
     if result.outcomes:
         calls = sum(result.calls.values()) / len(result.outcomes)
         yield "calls of Placement a request", f"{calls:.1f}"

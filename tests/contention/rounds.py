@@ -40,6 +40,7 @@ class Round:
     outcomes: list[Outcome]
     findings: Findings
     calls: Counter[str] = field(default_factory=Counter)  # to Placement, for the burst itself
+    seconds: Counter[str] = field(default_factory=Counter)  # that these took, by their kind
     audited: int = 0  # consumers that only an audit removed
     abandoned: int = 0  # VMs for which a dead scheduler held claims
     released_after: float | None = None  # seconds until none of them held any
@@ -80,7 +81,7 @@ def run(
         ended = (burst.used, cloud.deleted, by_nova)
         verification.check_allocations(findings, outcomes, held, *ended)
     cloud.delete_all(outcomes)
-    found.calls = calls
+    found.calls, found.seconds = calls, line.seconds
     left = cloud.allocations()
     if left and cloud.deleted >= left.keys():
         found.audited = len(left)

@@ -253,6 +253,7 @@ def test_nova_s_claims_that_conflict_are_read_from_the_log(tmp_path):
     assert line.conflicts == {("vm0", "a1-0"): 1}
     assert [held.host for held in line.held] == ["a1-0"]
     assert kinds == {"PUT /allocations": 3}
+    assert line.seconds == {"PUT /allocations": 3.0}
 
 
 def test_a_group_on_as_many_leaves_as_planned_is_right_where_no_leaf_has_room():

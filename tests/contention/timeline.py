@@ -46,6 +46,8 @@ class Timeline:
     held: list[Held] = field(default_factory=list)
     # Consumer and host to Nova's claims that failed because others changed the host.
     conflicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    # Seconds that Placement took, by method and path.
+    seconds: Counter[str] = field(default_factory=Counter)
 
     def given_up(self, vm: str) -> set[str]:
         """Return the hosts on which Nova's claims of a VM failed by conflicts, all it sends."""
@@ -137,9 +139,10 @@ class CallLog:
             if call["status"] in (200, 204)
             for write in _writes(call, hosts)
         ]
-        kinds = Counter(f"{call['method']} /{call['path'].split('/')[1]}" for call in calls)
+        kinds = Counter(map(_kind, calls))
         found = timeline(used, writes)
         for call in calls:
+            found.seconds[_kind(call)] += call["ended"] - call["began"]
             if call["method"] == "PUT" and call.get("code") == CONCURRENT_UPDATE:
                 for write in _writes(call, hosts):
                     found.conflicts.update((write.consumer, host) for host in write.vcpus)
@@ -160,6 +163,10 @@ def timeline(used: Mapping[str, int], writes: Iterable[Write]) -> Timeline:
     for write in last.values():
         found.held += _held(write, float("inf"))
     return found
+
+
+def _kind(call: Mapping[str, Any]) -> str:
+    return f"{call['method']} /{call['path'].split('/')[1]}"
 
 
 def _held(write: Write, until: float) -> list[Held]:
