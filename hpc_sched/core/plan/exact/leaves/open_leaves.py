@@ -1,4 +1,4 @@
-"""The leaves with room for a group as arrays: their hosts, and what VMs save there at most."""
+"""The leaves with room for a group as arrays, and what VMs save there at most."""
 
 import itertools
 from dataclasses import dataclass
@@ -7,8 +7,12 @@ from functools import cached_property
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask, Reals
+from hpc_sched.core.plan.exact.leaves.ordered_hosts import OrderedHosts, filled_in_runs
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.switch_rooms import leaf_room, sums_by_switch
+
+# Part of a bound by which its rounding may make it too small.
+_ROUNDING = 1e-9
 
 
 def saved_by(vms: Array | int, members: Array | int, rise: Array | int) -> Array:
@@ -20,70 +24,18 @@ def saved_by(vms: Array | int, members: Array | int, rise: Array | int) -> Array
     return saved
 
 
-def filled_in_runs(rooms: Array, starts: Array, number: Array, most: Array | int) -> Array:
-    """Return the VMs of places that are filled one after the other in each run of them.
-
-    :param starts: the first place of each run; ``number``: its places
-    :param most: VMs of the run of each place
-    """
-    before = rooms.cumsum() - rooms
-    before -= before[starts].repeat(number)
-    return np.minimum(np.maximum(most - before, 0), rooms)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OpenHosts:
-    """The hosts with room by leaf; in a leaf those with most members, then with most room, first.
-
-    There is one at least. Arrays have the shape (hosts,), or (leaves,) in the order of the leaves.
-    """
-
-    capacity: Array  # at most the VMs of the group
-    members: Array
-    starts: Array  # the first host of each leaf
-    number: Array  # hosts of each leaf
-    largest: Array  # capacity of the largest host of each leaf
-
-    @classmethod
-    def of(cls, problem: Problem, most: int) -> "OpenHosts":
-        """Return the hosts with room, for up to ``most`` VMs. O(hosts log hosts).
-
-        :raises OverflowError: for numbers of VMs of which no score fits into 62 bits
-        """
-        [is_open] = (problem.capacity > 0).nonzero()
-        leaf, capacity = problem.topology.leaf_index[is_open], problem.capacity[is_open]
-        members = problem.members[is_open]
-        # One number a host: to sort these takes a tenth of the time of sorting by three keys, and
-        # still less if they are short.
-        roomiest, largest = min(int(capacity.max()), most), int(members.max())
-        of_capacity, of_members = roomiest.bit_length(), largest.bit_length()
-        bits = int(leaf.max()).bit_length() + of_capacity + of_members
-        if bits > 62:
-            raise OverflowError("hosts, members and VMs do not fit into 62 bits")
-        keys = leaf << of_members
-        if largest:
-            keys += largest - members
-        keys <<= of_capacity
-        keys += roomiest - np.minimum(capacity, roomiest)
-        if bits < 16:
-            keys = np.sort(keys.astype(np.int16), kind="stable").astype(np.int64)
-        else:
-            keys.sort()
-        capacity = roomiest - (keys & ((1 << of_capacity) - 1))
-        keys >>= of_capacity
-        members = largest - (keys & ((1 << of_members) - 1)) if largest else np.zeros_like(keys)
-        keys >>= of_members
-        starts = np.concatenate(([0], (keys[1:] != keys[:-1]).nonzero()[0] + 1))
-        number = np.concatenate((starts[1:], [len(keys)])) - starts
-        return cls(capacity, members, starts, number, np.maximum.reduceat(capacity, starts))
+def whole(bound: Reals) -> Array:
+    """Return upper bounds on whole numbers, whatever they were rounded to."""
+    floor: Array = np.floor(bound + _ROUNDING * (np.abs(bound) + 1)).astype(np.int64)
+    return floor
 
 
 @dataclass(frozen=True, eq=False)
 class OpenLeaves:
     """The leaves with room for a group. Arrays have the shape (leaves,) if nothing else is said.
 
-    A leaf is filled host by host, in the order of :class:`OpenHosts`. What its VMs save is convex
-    on each host, so the most for one VM in the mean is saved where a host is full.
+    A leaf is filled host by host, in the order of :class:`OrderedHosts`. What its VMs save is
+    convex on each host, so the most for one VM in the mean is saved where a host is full.
     """
 
     problem: Problem
@@ -153,9 +105,9 @@ class OpenLeaves:
         return self.has_members or (self.count > 1 and int(problem.capacity.max()) > 1)
 
     @cached_property
-    def hosts(self) -> OpenHosts:
+    def hosts(self) -> OrderedHosts:
         """The hosts with room."""
-        return OpenHosts.of(self.problem, self.count)
+        return OrderedHosts.of(self.problem, self.count)
 
     @cached_property
     def is_mixed(self) -> Mask:

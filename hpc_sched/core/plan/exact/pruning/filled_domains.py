@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves, filled_in_runs, saved_by
+from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves, saved_by
+from hpc_sched.core.plan.exact.leaves.ordered_hosts import filled_in_runs
 
 
 def saved_by_filling(leaves: OpenLeaves, level: int, allowed: Array) -> int:

@@ -14,11 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Reals
-from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves, saved_by
+from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves, saved_by, whole
 from hpc_sched.core.plan.time_limit import NO_LIMIT, Limit
-
-# Part of a bound by which its rounding may make it too small.
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class SavingBounds:
                 _by_means(rooms[part], means[part], count),
                 _convex(rooms[part], int(leaves.rise[allowed[part[0]]]), linear[part].max(), count),
             )
-            in_leaves[parent] = _whole(bound)
+            in_leaves[parent] = whole(bound)
             most_of_leaf[parent] = min(int(rooms[part].max()), count)
             for child, above in itertools.pairwise(topology.upwards(parent)):
                 children.setdefault(above, set()).add(child)
@@ -90,7 +87,7 @@ class SavingBounds:
         for part in parts:
             vms = np.arange(1, len(part))
             np.maximum(means[1 : len(part)], part[1:] / vms, out=means[1 : len(part)])
-        return _whole(np.maximum.accumulate(means) * np.arange(len(means)))
+        return whole(np.maximum.accumulate(means) * np.arange(len(means)))
 
 
 def _by_means(rooms: Array, means: Reals, count: int) -> Reals:
@@ -115,8 +112,3 @@ def _convex(rooms: Array, rise: int, linear: float, count: int) -> Reals:
     in_full = np.concatenate(([0], np.cumsum(saved_by(largest, 0, rise))))
     saved: Reals = in_full[full] + saved_by(rest, 0, rise) + linear * vms
     return saved
-
-
-def _whole(bound: Reals) -> Array:
-    """Return bounds on whole numbers, whatever they were rounded to."""
-    return np.floor(bound * (1 + _ROUNDING) + _ROUNDING).astype(np.int64)
