@@ -16,9 +16,10 @@ from hpc_sched.core.plan.exact.order import ScoreWeights
 from hpc_sched.core.plan.maxplus import LOWEST, splits, sums
 from hpc_sched.core.plan.time_limit import Effort
 
-_BLOCK = 1 << 18  # sums that are made at a time
+_BLOCK = 1 << 16  # sums that are made at a time: their arrays stay in the cache of a core
 _FEW = 1 << 12  # sums that are all made, whether wanted or not
 _CALL = 5_000  # sums that take as long as the rest of a call
+_SORT = 4  # sums that take as long as to sort one
 
 
 class Wanted(NamedTuple):
@@ -111,6 +112,7 @@ def side_by_side(
         is_near = scores >= wanted.least[row]
         found.append((row[is_near], scores[is_near]))
     row, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    effort.spend(_SORT * len(row))
     return _not_dominated(wanted.vms, row, scores, weights)
 
 
@@ -141,14 +143,18 @@ def _pairs(
         effort.spend(rest.size)
         row, one = np.nonzero(best_left + best_right[rest] >= least[:, None])
         two = rest[row, one]
-        for part in _blocks(number_left[one] * number_right[two]):
-            at, i, j = _products(number_left[one[part]], number_right[two[part]])
+        for part in _blocks(number_left[one]):
+            at, i = _each(number_left[one[part]])
             effort.spend(len(at))
-            yield (
-                start + row[part][at],
-                first_left[one[part]][at] + i,
-                first_right[two[part]][at] + j,
-            )
+            of_row, way, of_right = row[part][at], first_left[one[part]][at] + i, two[part][at]
+            # Most ways of the left side are too few with the best one of the right.
+            is_near = left.scores[way] + best_right[of_right] >= least[of_row]
+            of_row, way, of_right = of_row[is_near], way[is_near], of_right[is_near]
+            for block in _blocks(number_right[of_right]):
+                at, j = _each(number_right[of_right[block]])
+                effort.spend(len(at))
+                first_of = first_right[of_right[block]]
+                yield start + of_row[block][at], way[block][at], first_of[at] + j
 
 
 def _runs(vms: Array) -> tuple[Array, Array]:
@@ -166,12 +172,10 @@ def _blocks(sizes: Array) -> Iterator[slice]:
         yield slice(first, end)
 
 
-def _products(left: Array, right: Array) -> tuple[Array, Array, Array]:
-    """Return i, and all pairs below ``left[i]`` and ``right[i]``, for each i."""
-    pairs = left * right
-    at = np.repeat(np.arange(len(pairs)), pairs)
-    within = np.arange(len(at)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
-    return at, within // right[at], within % right[at]
+def _each(numbers: Array) -> tuple[Array, Array]:
+    """Return the position of each number, and 0, 1, 2 .., as often as it says."""
+    at = np.repeat(np.arange(len(numbers)), numbers)
+    return at, np.arange(len(at)) - np.repeat(np.cumsum(numbers) - numbers, numbers)
 
 
 def _not_dominated(vms: Array, row: Array, scores: Array, weights: ScoreWeights) -> NearScores:
@@ -183,19 +187,24 @@ def _not_dominated(vms: Array, row: Array, scores: Array, weights: ScoreWeights)
 
     :param row: of each score: an index into ``vms``
     """
+    if not len(row):
+        return NearScores(vms[row], scores)
     leaves = weights.leaves(scores)
-    order = np.lexsort((-scores, leaves, row))
-    row, scores, leaves = row[order], scores[order], leaves[order]
-    # The best of each number of leaves.
-    is_new = np.ones(len(row), dtype=np.bool_)
-    is_new[1:] = (row[1:] != row[:-1]) | (leaves[1:] != leaves[:-1])
-    row, scores, leaves = row[is_new], scores[is_new], leaves[is_new]
+    low = int(leaves.min())
+    width = int(leaves.max()) - low + 1
+    # The best of each number of leaves. Of one key each: by three keys it takes five times as long.
+    keys = row * width + (leaves - low)
+    order = keys.argsort()
+    keys = keys[order]
+    first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+    scores = np.maximum.reduceat(scores[order], first)
+    row, leaves = np.divmod(keys[first], width)
+    leaves += low
     if weights.keeps_all:
         return NearScores(vms[row], scores)
     saved = weights.saved(scores, leaves)
-    if len(saved):
-        # Above all of the numbers of VMs before.
-        saved += row * (int(saved.max()) - int(saved.min()) + 1)
+    # Above all of the numbers of VMs before.
+    saved += row * (int(saved.max()) - int(saved.min()) + 1)
     is_more = np.ones(len(saved), dtype=np.bool_)
     is_more[1:] = saved[1:] + (weights.sign < 0) > np.maximum.accumulate(saved)[:-1]
     return NearScores(vms[row[is_more]], scores[is_more])
