@@ -82,7 +82,6 @@ class SimulationInput:
 
     def request(self, job: Job, capacity: Array, state: ClusterState) -> PlacementRequest:
         """Return the request of a job, the input of a policy."""
-        rules = self.interference if self.policy.bounded_by_neighbours else NO_RULES
         room = state.room(*job.size)
         group = GroupRequest(
             topology=self.cluster.topology,
@@ -93,20 +92,25 @@ class SimulationInput:
             left=job.count,
             awaiting=job.count,
             constraints=self.constraints,
-            packing=MDOBPInput(
-                demand=np.array([job.vcpus, job.memory_mb], dtype=np.float64),
-                free=state.free_as_reals,
-                usable=state.usable,
-                attraction=state.applications.attractions(
-                    job.application, rules.gains_of(job.application.name)
-                ),
-            ),
+            packing=self._packing(job, state) if self.policy.packs else None,
             homogeneous="true" if self.one_type else "prefer",
             processors=None if self.types is None else self.types.with_room(capacity),
             kept=KeptSums(room.per_host, room.by_leaf),
         )
         draw = random.Random(f"{self.seed} {job.number}") if self.policy.draws else NO_RANDOMNESS
         return PlacementRequest(group, job.application, draw, self.mdobp_classes)
+
+    def _packing(self, job: Job, state: ClusterState) -> MDOBPInput:
+        """Return what MDOBP reads, and policies that compare what is free on hosts."""
+        rules = self.interference if self.policy.bounded_by_neighbours else NO_RULES
+        return MDOBPInput(
+            demand=np.array(job.size, dtype=np.float64),
+            free=state.free_as_reals,
+            usable=state.usable,
+            attraction=state.applications.attractions(
+                job.application, rules.gains_of(job.application.name)
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)

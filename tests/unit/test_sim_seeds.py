@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hpc_sched import exceptions
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster.cluster import HostType, uniform
+from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.installed import POLICIES
 from hpc_sched.sim.jobs import distributions
 from hpc_sched.sim.jobs.job import Job
@@ -149,3 +150,14 @@ def test_a_policy_that_draws_although_it_says_that_it_does_not_is_stopped():
     run()
     with pytest.raises(exceptions.SimulationError, match=r"'liar' failed: .*draws=False"):
         run(draws=False)
+
+
+@pytest.mark.parametrize("policy", POLICIES.names())
+def test_requests_of_policies_that_read_what_is_free_have_it_and_others_do_not(policy):
+    setting = SimulationInput(cluster(), POLICIES.load(policy))
+    state = ClusterState(setting.cluster)
+    job = Job(1, 0, 1, 2)
+    group = setting.request(job, state.capacity(*job.size), state).group
+    assert (group.packing is not None) == setting.policy.packs
+    reads = {"least-free-pe", "most-free-pe", "mdobp", "gupta2013"}
+    assert setting.policy.packs == (policy in reads or policy.startswith("nova"))

@@ -42,6 +42,14 @@ class PlacedJob:
         vms = [counts[host] for host in hosts]
         return cls(job, np.array(hosts, dtype=np.int64), np.array(vms, dtype=np.int64))
 
+    def by_leaf(self, topology: Topology) -> dict[int, int]:
+        """Return the number of VMs below each leaf, as indices in ``topology.switches``."""
+        found: dict[int, int] = {}
+        leaves = topology.leaf_index[self.hosts].tolist()
+        for leaf, vms in zip(leaves, self.counts.tolist(), strict=True):
+            found[leaf] = found.get(leaf, 0) + vms
+        return found
+
     def text(self, topology: Topology) -> str:
         """Return the hosts with their numbers of VMs, by name: ``n1*4 n2*4``."""
         parts = sorted(self.by_name(topology).items())

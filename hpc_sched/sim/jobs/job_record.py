@@ -1,18 +1,17 @@
 """A job from its submission on: its best placement, its state, and the record of its end."""
 
 import hashlib
-import math
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from hpc_sched.core.arrays import Array
+from hpc_sched.core.hopbyte import hop_bytes_of_leaves
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.placement_policy import PlacementRequest, Policy
-from hpc_sched.sim.runtime.runtime_model import pairs_by_level
 from hpc_sched.topology.model import Topology
 
 
@@ -143,7 +142,7 @@ class SubmittedJob:
     def record(self, outcome: Outcome, topology: Topology, now: float) -> JobRecord:
         """Return the record of the job. O((its hosts + switches) * depth)."""
         job, placed, refusal = self.job, self.placed, self.ideal.refusal
-        leaves = [] if placed is None else topology.leaf_index[placed.hosts].tolist()
+        by_leaf = {} if placed is None else placed.by_leaf(topology)
         return JobRecord(
             number=job.number,
             trace_job=job.trace_job,
@@ -158,19 +157,19 @@ class SubmittedJob:
             vms=job.count,
             vcpus=job.vcpus,
             memory_mb=job.memory_mb,
-            hosts=len(leaves),
-            leaves=len(set(leaves)),
+            hosts=0 if placed is None else len(placed.hosts),
+            leaves=len(by_leaf),
             least_leaves=self.ideal.leaves,
-            hop_bytes=0 if placed is None else _hop_bytes(topology, placed),
+            hop_bytes=0 if placed is None else _hop_bytes(topology, placed, by_leaf),
             least_hop_bytes=self.ideal.hop_bytes,
             restarts=max(self.starts - 1, 0),
             reason="" if refusal is None else refusal.operator,
         )
 
 
-def _hop_bytes(topology: Topology, placed: PlacedJob) -> float:
-    """Return the Hop-Byte of a job with one byte between every two VMs, as ``core.hopbyte``."""
-    if len(placed.hosts) == 1:  # most jobs of many traces
+def _hop_bytes(topology: Topology, placed: PlacedJob, by_leaf: Mapping[int, int]) -> float:
+    """Return the Hop-Byte of a job with one byte between every two VMs."""
+    if placed.only_host is not None:  # most jobs of many traces
         return 0
-    _, *pairs, apart = pairs_by_level(topology, placed.hosts, placed.counts)
-    return math.inf if apart else sum((2 * level - 1) * n for level, n in enumerate(pairs, 1))
+    pairs = sum([vms * (vms - 1) // 2 for vms in placed.counts.tolist()])
+    return hop_bytes_of_leaves(topology=topology, counts=by_leaf, pairs=pairs)

@@ -61,6 +61,7 @@ FIRST_FIT = Policy(
     "the first hosts by name, each filled before the next",
     lambda request: filled(request.problem, np.argsort(request.group.topology.name_rank)),
     draws=False,
+    packs=False,
 )
 LEAST_FREE_PE = Policy(
     "least-free-pe",
@@ -74,4 +75,6 @@ MOST_FREE_PE = Policy(
     _most_free,
     draws=False,
 )
-RANDOM = Policy("random", "each VM on any host that has room, all equally likely", _random)
+RANDOM = Policy(
+    "random", "each VM on any host that has room, all equally likely", _random, packs=False
+)

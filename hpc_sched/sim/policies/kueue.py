@@ -97,10 +97,12 @@ BEST_FIT = Policy(
     "a job that prefers one leaf in Kueue's Topology Aware Scheduling (v0.19.2), BestFit",
     partial(_place, unconstrained=False),
     draws=False,
+    packs=False,
 )
 LEAST_FREE = Policy(
     "kueue-least-free",
     "an unconstrained job in Kueue's Topology Aware Scheduling (v0.19.2), LeastFreeCapacity",
     partial(_place, unconstrained=True),
     draws=False,
+    packs=False,
 )

@@ -36,8 +36,8 @@ NO_RANDOMNESS: random.Random = _NoRandomness()
 class PlacementRequest:
     """A group to place: all of its VMs at once, or none.
 
-    The group always has a ``packing``: free processors and memory of hosts, in this order, and
-    the demand of one VM.
+    The group has a ``packing``, for policies that read it: free processors and memory of hosts, in
+    this order, and the demand of one VM.
     """
 
     group: GroupRequest  # a row per host of the topology
@@ -82,6 +82,9 @@ class Policy:
     # Whether it reads PlacementRequest.draw: if not, one run stands for all seeds where the
     # scenario draws nothing either. True unless a policy says otherwise.
     draws: bool = True
+    # Whether it reads PlacementRequest.group.packing: if not, requests come without. True unless a
+    # policy says otherwise.
+    packs: bool = True
 
     def places(self, request: PlacementRequest) -> Places | Rejection:
         """Return the places of a group.

@@ -98,7 +98,10 @@ def _planned(group: GroupRequest) -> Places | Rejection:
 
 
 def _exact(request: PlacementRequest) -> Places | Rejection:
-    return _planned(replace(request.group, packing=None, pack_hosts=True))
+    group = request.group
+    if group.packing is not None:
+        group = replace(group, packing=None, pack_hosts=True)
+    return _planned(group)
 
 
 def _listing_1(request: PlacementRequest) -> Places | Rejection:
@@ -158,24 +161,28 @@ EXACT = Policy(
     "the plan of least Hop-Byte (HopByteWeigher, HPCGroupFilter)",
     on_one_type(_exact),
     draws=False,
+    packs=False,
 )
 LISTING_1 = Policy(
     "dudina2013",
     "leaf switches by Listing 1 of Dudina2013 (BunchWeigher)",
     on_one_type(constrained(_listing_1)),
     draws=False,
+    packs=False,
 )
 BUILD_PLAN = Policy(
     "gupta2012",
     "racks by capacity, the build plan of Gupta2012 (RackCapacityWeigher)",
     _build_plan("largest"),
     draws=False,
+    packs=False,
 )
 BUILD_PLAN_BEST_FIT = Policy(
     "gupta2012-best-fit",
     "the racks with the least excess capacity, Gupta2012's future work",
     _build_plan("best_fit"),
     draws=False,
+    packs=False,
 )
 MDOBP = Policy(
     "mdobp",

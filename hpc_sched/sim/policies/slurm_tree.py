@@ -137,4 +137,5 @@ POLICY = Policy(
     "Slurm's topology/tree (26.05.3): leaves by best fit below the lowest switch that has enough",
     _place,
     draws=False,
+    packs=False,
 )
