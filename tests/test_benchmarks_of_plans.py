@@ -90,6 +90,10 @@ def test_small_fabrics_are_planned_and_written_as_json(tmp_path):
     bound = [row for row in rows if row["max_leaves"] and row["answer"] == "planned"]
     assert bound
     assert all(row["leaves"] <= row["max_leaves"] for row in bound)
+    tables = ran("plan_tables.py", numbers)
+    assert tables.returncode == 0, tables.stderr
+    assert "30 VMs:" in tables.stdout
+    assert f"Not proven: 0 of {len(bound)} plans" in tables.stdout
 
 
 @pytest.mark.parametrize("limit", ["--limit-ms", "--limit-mb"])
