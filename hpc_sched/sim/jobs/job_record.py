@@ -140,7 +140,7 @@ class SubmittedJob:
     starts: int = 0
 
     def record(self, outcome: Outcome, topology: Topology, now: float) -> JobRecord:
-        """Return the record of the job. O((its hosts + switches) * depth)."""
+        """Return the record of the job. O(its hosts + its leaves * depth)."""
         job, placed, refusal = self.job, self.placed, self.ideal.refusal
         by_leaf = {} if placed is None else placed.by_leaf(topology)
         return JobRecord(

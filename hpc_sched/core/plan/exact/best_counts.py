@@ -33,7 +33,8 @@ def exact_leaf_counts(
     :param switches: those with room for all, at least one
     :param bounds: on the leaves of the group, the members' leaves included
     :raises TimeLimitPassed: if the limit passes before any plan is found
-    :raises OverflowError: if scores do not fit into 62 bits: more than 30,000 VMs on as many leaves
+    :raises OverflowError: if scores do not fit into 62 bits: more than 30,000 VMs that several of
+        as many leaves may take, or a group of 2^28 VMs
     """
     if not count:
         return LeafCounts(int(switches[np.argmin(problem.tie.among(switches))]), {})

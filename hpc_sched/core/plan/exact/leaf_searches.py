@@ -20,7 +20,7 @@ from hpc_sched.core.plan.time_limit import Effort
 class LeafSearches:
     """Searches of one effort, at any price of a leaf.
 
-    :raises TimeLimitPassed: each method, if the limit passes
+    Each search raises TimeLimitPassed if the limit passes.
     """
 
     leaves: OpenLeaves

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves, whole
+from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves, whole_bound
 from hpc_sched.core.plan.leaf_hosts import leaf_gains, leaf_hosts
 
 
@@ -83,6 +83,6 @@ def _is_best(leaves: OpenLeaves, level: int, tops: Array, saved: int) -> bool:
     above -= leaves.saved_by_leaves(allowed, count, level)
     # The second bound is nearer, and needs the hosts of all leaves in order.
     for means in (leaves.means_on_largest, leaves.most_means):
-        if int(whole(means(most)[allowed] * count + above).max()) < saved:
+        if int(whole_bound(means(most)[allowed] * count + above).max()) < saved:
             return True
     return False

@@ -23,7 +23,6 @@ from hpc_sched.core.plan.time_limit import Effort, EffortSpent, TimeLimitPassed
 _SUMS = 38_000_000
 _SUMS_TO_LIST = 3_000_000
 _CHEAP = 8  # prices that may be tried for the sums of a list
-_SUMS_OF_PRICES = 36_000_000  # after which no further one is tried
 # Plans are listed first that are worth less than the best by a part of what matters at most.
 _PARTS = 64
 # No more prices are looked for if they lower the bound on savings by a small part of the gap.
@@ -108,8 +107,7 @@ class LeafBound:
             if self.allows(point.leaves):
                 known.add(point)
             nearest = point if nearest is None else min(nearest, point, key=self._most)
-            is_over = self.effort.made > _SUMS_OF_PRICES
-            if not (is_over or self._is_near(bracket, nearest, known)):
+            if not self._is_near(bracket, nearest, known):
                 continue
             if not has_mixed:
                 # This takes as long as another price, and often leads to a better plan.
@@ -117,7 +115,7 @@ class LeafBound:
                 known.add(self._similar(bracket.ends, start))
             # Another price leaves out more of the fabric, where that costs little.
             is_costly = _CHEAP * (self.effort.made - began) > self._left()
-            if is_over or (is_costly and self._is_near(bracket, nearest, known)):
+            if is_costly and self._is_near(bracket, nearest, known):
                 break
         assert nearest is not None  # a price is tried at least
         # Once more without what no plan uses that is as good as the known one: lists are long.

@@ -24,7 +24,7 @@ def saved_by(vms: Array | int, members: Array | int, rise: Array | int) -> Array
     return saved
 
 
-def whole(bound: Reals) -> Array:
+def whole_bound(bound: Reals) -> Array:
     """Return upper bounds on whole numbers, whatever they were rounded to."""
     floor: Array = np.floor(bound + _ROUNDING * (np.abs(bound) + 1)).astype(np.int64)
     return floor

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Reals
-from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves, saved_by, whole
+from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves, saved_by, whole_bound
 from hpc_sched.core.plan.time_limit import NO_LIMIT, Limit
 
 
@@ -49,7 +49,7 @@ class SavingBounds:
                 _by_means(rooms[part], means[part], count),
                 _convex(rooms[part], int(leaves.rise[allowed[part[0]]]), linear[part].max(), count),
             )
-            in_leaves[parent] = whole(bound)
+            in_leaves[parent] = whole_bound(bound)
             most_of_leaf[parent] = min(int(rooms[part].max()), count)
             for child, above in itertools.pairwise(topology.upwards(parent)):
                 children.setdefault(above, set()).add(child)
@@ -87,7 +87,7 @@ class SavingBounds:
         for part in parts:
             vms = np.arange(1, len(part))
             np.maximum(means[1 : len(part)], part[1:] / vms, out=means[1 : len(part)])
-        return whole(np.maximum.accumulate(means) * np.arange(len(means)))
+        return whole_bound(np.maximum.accumulate(means) * np.arange(len(means)))
 
 
 def _by_means(rooms: Array, means: Reals, count: int) -> Reals:
