@@ -6,6 +6,7 @@ import random
 import statistics
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,15 @@ def test_small_fabrics_are_planned_and_written_as_json(tmp_path):
     assert tables.returncode == 0, tables.stderr
     assert "30 VMs:" in tables.stdout
     assert f"Not proven: 0 of {len(bound)} plans" in tables.stdout
+
+
+def test_prices_of_a_leaf_are_tried_until_one_proves_the_plan():
+    """At the third one, after 37 million sums, the best plan is on all leaves that it may have."""
+    topology = plan_shapes.fabric_of(10_000, "five")
+    shape = plan_shapes.Shape(10_000, "five", "0-64", "tenth", 4096)
+    scene = plan_shapes.scene_of(topology, shape, 3)
+    answer = replace(scene, constraints={"max_leaves": 54}).solve()
+    assert answer.is_proven
 
 
 @pytest.mark.parametrize("limit", ["--limit-ms", "--limit-mb"])
