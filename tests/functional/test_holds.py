@@ -300,6 +300,17 @@ def test_a_lost_answer_is_not_taken_for_that_of_another_one(calls, monkeypatch):
     assert store.read().held == {A: hold(A), C: hold(C)}
 
 
+@pytest.mark.parametrize("others", [(), (C,)])
+def test_a_lost_removal_is_not_taken_for_that_of_another_one(calls, monkeypatch, others):
+    """Both remove A: that it is gone does not show whose turn it was."""
+    holds = write(hold(A), hold(B))
+    calls.fates = ["lost"]
+    new = [hold(one) for one in others]
+    before_step(monkeypatch, hold_transaction, "_pause", lambda: store.write(holds, new, [A]))
+    assert store.write(holds, (), [A]).answer is Answer.CONSUMER_CHANGED
+    assert store.read().held.keys() == {B, *others}
+
+
 def test_what_has_ended_is_no_hold_and_goes_with_the_next_write(cloud, now):
     write(hold(A), hold(B, until=NOW + 10), hold(C, until=NOW + 10))
     now[0] += 11

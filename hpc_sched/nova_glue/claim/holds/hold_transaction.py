@@ -76,14 +76,16 @@ def _found(
 ) -> Written:
     """Return whether a transaction was made to which there was no answer, and one that it changed.
 
-    Whichever it is: no copy of it can be made any more.
+    Whichever it is: no copy of it can be made any more. Only a new hold shows whose transaction it
+    was: what is removed another one may have removed.
     """
     try:
         found = hold_read.read()
     except exceptions.UnansweredError as error:
         return Written(Answer.UNKNOWN, str(error))
     is_made = (
-        found.turn == (holds.turn or 0) + 1
+        bool(replace)
+        and found.turn == (holds.turn or 0) + 1
         and all(found.held.get(one.instance) == one for one in replace)
         and found.held.keys().isdisjoint({*remove} - {one.instance for one in replace})
     )
