@@ -64,6 +64,6 @@ def exact_leaf_counts(
     sign = -1 if used < least else 1
     if sign < 0:
         free = searches.on_all(greatest.weights(sign=sign, keeps_all=has_both))
-    saving = None if has_both or sign < 0 else searches.saving
+    saving = None if has_both or sign < 0 else searches.on_all
     bound = LeafBound(most, least, sign, greatest, searches.among, saving, searches.effort)
     return bound.best(free, new)

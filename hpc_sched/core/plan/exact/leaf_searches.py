@@ -37,16 +37,12 @@ class LeafSearches:
         return found
 
     def on_all(self, weights: ScoreWeights, known: int | None = None) -> Search:
-        """Return the search on all leaves, or on those of plans that save enough.
+        """Return the search for plans that save as much as a known one, on any leaves.
 
-        :param known: the hops that a plan saves, less what all pairs cost through its top; None:
-            those of one that is easy to find
+        :param known: the hops that it saves, less what all pairs cost through its top; None: those
+            of one that is easy to find
         """
         return self._search(self.leaves, self.tops, weights, known)
-
-    def saving(self, hops: int, weights: ScoreWeights) -> Search:
-        """Return the search for all plans that save some hops or more."""
-        return self.on_all(weights, hops)
 
     def among(self, indices: Iterable[int], weights: ScoreWeights) -> Search | None:
         """Return the search on some leaves and those of members; None if they lack room."""

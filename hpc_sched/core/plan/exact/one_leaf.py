@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hpc_sched.core.arrays import Array
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves, whole_bound
 from hpc_sched.core.plan.leaf_hosts import leaf_gains, leaf_hosts
 
@@ -30,7 +30,8 @@ def best_leaf(leaves: OpenLeaves, level: int, tops: Array) -> OneLeaf | None:
     :param tops: the switches of that level with room for all VMs
     """
     count, problem = leaves.count, leaves.problem
-    [found] = ((leaves.rooms >= count) & leaves.are_below(tops, level)).nonzero()
+    is_allowed = leaves.are_below(tops, level)
+    [found] = (is_allowed & (leaves.rooms >= count)).nonzero()
     if not len(found):
         return None
     first, most = found, 0
@@ -40,8 +41,9 @@ def best_leaf(leaves: OpenLeaves, level: int, tops: Array) -> OneLeaf | None:
             saved += _pairs(leaves, found)
         most = int(saved.max())
         first = found[saved == most]
-    if leaves.has_members and (leaves.here[first] > 0).any():
-        first = first[leaves.here[first] > 0]
+    with_members = first[leaves.here[first] > 0]
+    if len(with_members):
+        first = with_members
     for row in leaves.path:
         if len(first) == 1:
             break
@@ -55,7 +57,7 @@ def best_leaf(leaves: OpenLeaves, level: int, tops: Array) -> OneLeaf | None:
         top=int(leaves.path[level - 1, leaf]),
         saved=most,
         is_new=not leaves.here.item(leaf),
-        is_best=count == 1 or level == 1 or _is_best(leaves, level, tops, most),
+        is_best=count == 1 or level == 1 or _is_best(leaves, level, is_allowed, most),
     )
 
 
@@ -74,10 +76,10 @@ def _pairs(leaves: OpenLeaves, found: Array) -> Array:
     return pairs
 
 
-def _is_best(leaves: OpenLeaves, level: int, tops: Array, saved: int) -> bool:
+def _is_best(leaves: OpenLeaves, level: int, is_allowed: Mask, saved: int) -> bool:
     """True if no plan on two leaves or more saves as much as one that is known."""
     count, most = leaves.count, leaves.count - 1
-    [allowed] = leaves.are_below(tops, level).nonzero()
+    [allowed] = is_allowed.nonzero()
     # Above the leaves no plan saves more than if all VMs were below the same switches.
     above = leaves.saved_above(allowed, count, 1, level) - leaves.through_top(level)[allowed]
     above -= leaves.saved_by_leaves(allowed, count, level)

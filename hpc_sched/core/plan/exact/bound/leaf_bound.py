@@ -58,7 +58,7 @@ class LeafBound:
     among: Callable[[Iterable[int], ScoreWeights], Search | None]
     # The search at a price for all plans that save at least some hops, see Point.saved. None if
     # the one without a price has all of them.
-    saving: Callable[[int, ScoreWeights], Search] | None
+    saving: Callable[[ScoreWeights, int], Search] | None
     effort: Effort
 
     @property
@@ -98,7 +98,7 @@ class LeafBound:
             if saving is None:
                 search = point.search.at(weights, self._least_score(point, known))
             else:
-                search, saving = saving(known.point.saved, weights), None
+                search, saving = saving(weights, known.point.saved), None
             point = Point.best_of(search)
             bracket.add(point)
             if point.leaves == self.limit and self.allows(point.leaves):

@@ -26,8 +26,7 @@ def saved_by(vms: Array | int, members: Array | int, rise: Array | int) -> Array
 
 def whole_bound(bound: Reals) -> Array:
     """Return upper bounds on whole numbers, whatever they were rounded to."""
-    floor: Array = np.floor(bound + _ROUNDING * (np.abs(bound) + 1)).astype(np.int64)
-    return floor
+    return np.floor(bound + _ROUNDING * (np.abs(bound) + 1)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +224,7 @@ class OpenLeaves:
         All VMs are below the same switches. Shape (of those leaves,).
         """
         path = self.path[low - 1 : high, leaves]
+        # As saved_by: what the VMs save among each other depends on the two levels alone.
         saved: Array = (self.levels[path[-1]] - self.levels[path[0]]) * (vms * (vms - 1))
         if self.has_members:
             for below, upper in itertools.pairwise(path):
