@@ -1,0 +1,109 @@
+"""The links of a fabric, and the paths between its hosts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array, Reals
+from hpc_sched.topology.model import Topology
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """The links of a fabric; a full-duplex link counts as two, one per direction.
+
+    Both arrays have the hosts' links up, then down, the switches' uplinks up, then down, and last
+    an unbounded link that pads paths. All uplinks of a switch are one link with the sum of their
+    rates, as if traffic were spread over them evenly. Shape (2 * hosts + 2 * switches + 1,)
+    """
+
+    topology: Topology
+    capacity: Reals  # bytes/s
+    latency: Reals  # s
+
+    @property
+    def padding(self) -> int:
+        """Index of the unbounded link."""
+        return len(self.capacity) - 1
+
+    @property
+    def uplinks(self) -> int:
+        """Index of the first uplink; the hosts' links are below it."""
+        return 2 * len(self.topology.hosts)
+
+    def path_latency(self, paths: Array) -> Reals:
+        """Return the latency of each path, s. Shape (paths,)."""
+        found: Reals = self.latency[paths].sum(axis=1)
+        return found
+
+
+def fat_tree(
+    topology: Topology,
+    *,
+    host_rate: float,
+    oversubscription: float | Sequence[float] = 1.0,
+    host_latency: float = 0.0,
+    uplink_latency: float = 0.0,
+) -> Network:
+    """Return the links of a fabric whose hosts have equal links. O(hosts + switches).
+
+    A switch's uplink has the sum of the rates of the links below it, divided by the
+    oversubscription of its level: with 4 at each level, a leaf has a quarter of its hosts' rates,
+    and a pod a sixteenth.
+
+    :param oversubscription: of all levels, or of each, bottom up; levels not stated have 1
+    :param host_latency: of a host's link, s; likewise ``uplink_latency``
+    :raises ValueError: for a rate or ratio that is not positive, or a latency below 0
+    """
+    ratios = np.ones(topology.depth)
+    if isinstance(oversubscription, int | float):
+        ratios[:] = oversubscription
+    else:
+        stated = np.asarray(oversubscription, dtype=np.float64)[: topology.depth]
+        ratios[: len(stated)] = stated
+    if not (host_rate > 0 and (ratios > 0).all()):
+        raise ValueError("rates and oversubscription must be more than 0")
+    if not min(host_latency, uplink_latency) >= 0:
+        raise ValueError("latencies must be 0 or more")
+    switches = topology.switches
+    below = np.bincount(topology.leaf_index, minlength=len(switches)) * float(host_rate)
+    up = np.zeros(len(switches))
+    for s in np.argsort(topology.switch_levels, kind="stable").tolist():
+        up[s] = below[s] / ratios[switches[s].level - 1]
+        if switches[s].parent >= 0:
+            below[switches[s].parent] += up[s]
+    hosts = np.ones(2 * len(topology.hosts))
+    return Network(
+        topology,
+        capacity=np.concatenate([hosts * host_rate, up, up, [np.inf]]),
+        latency=np.concatenate(
+            [hosts * host_latency, np.full(2 * len(switches), uplink_latency), [0.0]]
+        ),
+    )
+
+
+def paths_between(network: Network, source: Array, target: Array) -> Array:
+    """Return the links from hosts to hosts, padded with the unbounded link.
+
+    A path goes up to the lowest common switch of its hosts; one within a host has no link. Islands
+    are joined above their roots: a path between two has the uplinks of both roots.
+
+    :param source: indices in ``topology.hosts``, like ``target``. Shape (paths,)
+    :returns: shape (paths, 2 + 2 * depth)
+    """
+    topology = network.topology
+    hosts, switches, none = len(topology.hosts), len(topology.switches), network.padding
+    a, b = topology.groups[:, source], topology.groups[:, target]
+    apart = source != target
+    columns = [np.where(apart, end, none) for end in (source, hosts + target)]
+    for level in range(topology.depth):
+        parted = a[level] != b[level]
+        if not parted.any():
+            columns += [np.full(len(source), none)] * 2
+            continue
+        for row, first in ((a, 2 * hosts), (b, 2 * hosts + switches)):
+            # A switch of a short branch is in several rows of groups; its last one counts.
+            is_last = level + 1 == topology.depth or row[level] != row[level + 1]
+            columns.append(np.where(parted & is_last, first + row[level], none))
+    return np.stack(columns, axis=1)

@@ -1,0 +1,148 @@
+"""What the ranks of parallel applications send in one iteration, as steps.
+
+Each pattern is scaled to a volume: the bytes of the busiest rank of each step, over all steps (see
+:func:`hpc_sched.sim.network.step.volume`), so that on hosts of one rank an iteration communicates
+for volume / rate of a host's link, whatever its pattern. Ranks are numbered in the order of their
+places.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array
+from hpc_sched.sim.network.block_tridiagonal import block_tridiagonal
+from hpc_sched.sim.network.step import Iteration, Step, step, volume
+
+NONE = "none"  # of an application that does not communicate
+
+
+def ring_allreduce(ranks: int) -> Iterator[Step]:
+    """Yield the steps of a reduction and a gathering around a ring, each in ranks - 1 rounds.
+
+    In each round a rank sends a part of its data, 1 / ranks, to the next one.
+    """
+    here = np.arange(ranks)
+    yield step([(here, np.roll(here, -1))], 1.0, times=2 * (ranks - 1))
+
+
+def recursive_doubling(ranks: int) -> Iterator[Step]:
+    """Yield the steps of an allreduce in which ranks exchange all data at twice the distance.
+
+    Ranks beyond a power of two give their data to one below it before, and get the result after
+    (Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH).
+    """
+    power = 1 << (ranks.bit_length() - 1)
+    beyond = np.arange(power, ranks)
+    here = np.arange(power)
+    if len(beyond):
+        yield step([(beyond, beyond - power)], 1.0)
+    for bit in range(power.bit_length() - 1):
+        yield step([(here, here ^ (1 << bit))], 1.0)
+    if len(beyond):
+        yield step([(beyond - power, beyond)], 1.0)
+
+
+def all_to_all(ranks: int) -> Iterator[Step]:
+    """Yield the steps of a personalised exchange: in the k-th, each rank sends to rank + k."""
+    here = np.arange(ranks)
+    for distance in range(1, ranks):
+        yield step([(here, np.roll(here, -distance))], 1.0)
+
+
+def halo(dimensions: int) -> Callable[[int], Iterator[Step]]:
+    """Return the pattern of a periodic grid whose ranks send to both neighbours of each dimension.
+
+    On a side of two, both neighbours are one rank, which gets two messages.
+    """
+
+    def steps(ranks: int) -> Iterator[Step]:
+        here = np.arange(ranks).reshape(grid(ranks, dimensions))
+        # In C order the last dimension's neighbours are next to each other.
+        yield step(
+            [
+                (here.ravel(), np.roll(here, by, axis).ravel())
+                for axis in range(dimensions)
+                for by in (-1, 1)
+            ],
+            1.0,
+        )
+
+    return steps
+
+
+def broadcast(ranks: int) -> Iterator[Step]:
+    """Yield the steps of a binomial tree from rank 0: those that have the data send it on."""
+    have = 1
+    while have < ranks:
+        new: Array = np.arange(have, min(2 * have, ranks))
+        yield step([(new - have, new)], 1.0)
+        have *= 2
+
+
+def nothing(ranks: int) -> Iterator[Step]:
+    """Yield no step."""
+    return iter(())
+
+
+_SWEEPS = 0.9  # of BT's computation: its systems forward; the rest is back substitution
+
+PATTERNS: Mapping[str, Callable[[int], Iterator[Step]]] = MappingProxyType(
+    {
+        "ring": ring_allreduce,
+        "doubling": recursive_doubling,
+        "alltoall": all_to_all,
+        "halo1": halo(1),
+        "halo2": halo(2),
+        "halo3": halo(3),
+        "bt": lambda ranks: block_tridiagonal(math.isqrt(ranks), forward=_SWEEPS),
+        "broadcast": broadcast,
+        NONE: nothing,
+    }
+)
+
+
+def iteration(pattern: str, ranks: int, size: float, computation: float = 0.0) -> Iteration:
+    """Return an iteration of a pattern.
+
+    One rank sends nothing. BT needs a square number: of others, the ranks beyond the largest
+    square compute only. O(messages).
+
+    :param size: volume, bytes
+    :param computation: of each rank, s; before all steps, but in BT before each of them
+    :raises KeyError: for an unknown pattern
+    """
+    steps = [each for each in PATTERNS[pattern](ranks) if len(each.sender) or each.computation]
+    by = volume(tuple(steps))
+    if by == 0:
+        return (step([], 0.0, computation=computation),)
+    stated = any(each.computation for each in steps)
+    first = () if stated else (step([], 0.0, computation=computation),)
+    return (
+        *first,
+        *(
+            replace(each, size=each.size * size / by, computation=each.computation * computation)
+            for each in steps
+        ),
+    )
+
+
+def grid(ranks: int, dimensions: int) -> tuple[int, ...]:
+    """Return the sides of a grid that are nearest to each other, ascending; their product is ranks.
+
+    O(ranks ** (1 / 2) * dimensions).
+    """
+    if dimensions == 1:
+        return (ranks,)
+    best: tuple[int, ...] = (1,) * (dimensions - 1) + (ranks,)
+    for side in range(1, round(ranks ** (1 / dimensions)) + 1):
+        if ranks % side == 0:
+            rest = grid(ranks // side, dimensions - 1)
+            found = tuple(sorted((side, *rest)))
+            # The least sum of sides is the grid nearest to a cube: it has the least surface.
+            if sum(found) < sum(best):
+                best = found
+    return best
