@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from hpc_sched.topology.readers import command_output
 from tests import tiers
+from tests.simgrid.witness import needs_simgrid  # noqa: F401  # a fixture
 from tests.turned_clock import TurnedClock, turned
 
 # The same examples in every run: a red build is red for everybody, and a slow machine that
