@@ -32,9 +32,10 @@ class Engine:
     now: float = 0.0
     _heap: list[Event] = field(default_factory=list)
     _entries: int = 0
+    _cancelled: set[int] = field(default_factory=set)
 
-    def enter(self, time: float, kind: EventKind, action: Callable[[], None]) -> None:
-        """Enter an event. O(log events).
+    def enter(self, time: float, kind: EventKind, action: Callable[[], None]) -> int:
+        """Enter an event, and return its number. O(log events).
 
         :raises ValueError: for a time in the past, infinity or NaN
         """
@@ -42,9 +43,16 @@ class Engine:
             raise ValueError(f"an event at {time} was entered at {self.now}")
         heapq.heappush(self._heap, (time, kind, self._entries, action))
         self._entries += 1
+        return self._entries - 1
+
+    def cancel(self, entry: int) -> None:
+        """Cancel an event that has not happened, by its number. O(1) now, O(log events) later."""
+        self._cancelled.add(entry)
 
     def peek(self) -> float:
         """Return the time of the next event, or infinity."""
+        while self._cancelled and self._heap and self._heap[0][2] in self._cancelled:
+            self._cancelled.remove(heapq.heappop(self._heap)[2])
         return self._heap[0][0] if self._heap else math.inf
 
     def step(self) -> EventKind:
@@ -52,6 +60,7 @@ class Engine:
 
         :raises IndexError: without a pending event
         """
+        self.peek()
         self.now, kind, _, action = heapq.heappop(self._heap)
         action()
         return kind

@@ -16,6 +16,7 @@ from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.queues.domains import Domains
 from hpc_sched.sim.queues.running_jobs import RunningJobs
 from hpc_sched.sim.queues.waiting_jobs import WaitingJobs
+from hpc_sched.sim.run_times import RunTimes
 from hpc_sched.sim.simulation_input import Failure, SimulationInput
 from hpc_sched.topology import plurals
 
@@ -64,7 +65,8 @@ class Simulation:
         self._on_record = on_record
         self._log = log
         self._submitted_jobs: dict[int, SubmittedJob] = {}  # without those that have ended
-        self._ideal = IdealPlacements(setting.policy)
+        self._run_times = RunTimes(setting, self.engine, self._end)
+        self._ideal = IdealPlacements(setting.policy, with_places=setting.network is not None)
         self._empty = ClusterState(setting.cluster)
         self._more = False  # whether a job is still to be submitted
         self._repairs = 0  # pending repairs of hosts
@@ -101,6 +103,7 @@ class Simulation:
             # What a run does must not depend on when it is sampled.
             if kinds != {EventKind.SAMPLE}:
                 self._discipline(self)
+                self._run_times.settle()
             if EventKind.SAMPLE in kinds:
                 self.state.check()
                 self._enter_sample(self.measures.sample(self.now, self.state, len(self.waiting)))
@@ -139,14 +142,9 @@ class Simulation:
         del self.waiting[job.number]
         submitted = self._submitted_jobs[job.number]
         submitted.placed, submitted.start = placed, self.now
-        if self.setting.slowdown is not None:
-            submitted.factor = self.setting.slowdown(self.state, placed)
         submitted.starts += 1
         self.running_jobs.add(job, self.now)
-        duration, outcome = self.setting.duration(job, submitted.factor)
-        self.engine.enter(
-            self.now + duration, EventKind.END, lambda: self._end(submitted, placed, outcome)
-        )
+        self._run_times.start(submitted, self.state)
         self.measures.started(placed)
         if self._log is not None:
             self._log_event("start", job.number, placed.text(self.setting.cluster.topology))
@@ -194,6 +192,7 @@ class Simulation:
 
     def _release(self, submitted: SubmittedJob) -> None:
         self.measures.ended(self.state.release(submitted.job.number))
+        self._run_times.stop(submitted)
         self.running_jobs.remove(submitted.job, submitted.start)
 
     def _fail(self, failure: Failure) -> None:

@@ -22,6 +22,7 @@ from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import Outcome
+from hpc_sched.sim.network.neighbours.job_speeds import JobNetwork
 from hpc_sched.sim.policies.placement_policy import NO_RANDOMNESS, PlacementRequest, Policy
 
 NO_LIMITS = Limits(math.inf, math.inf)
@@ -44,6 +45,7 @@ class SimulationInput:
     one_type: bool = False  # whether a job must wait for hosts of one type
     # By the placement; None: no placement slows a job down.
     slowdown: Callable[[ClusterState, PlacedJob], float] | None = None
+    network: JobNetwork | None = None  # that slows jobs down; None: none does
     requeue: bool = True  # whether a job that lost a host starts again, first in the queue
     kills_overruns: bool = False  # whether a job is ended when its walltime is over
 
@@ -69,16 +71,16 @@ class SimulationInput:
             apart=self.interference.apart_from(job.application.name),
         )
 
-    def duration(self, job: Job, factor: float) -> tuple[float, Outcome]:
-        """Return how long a job runs once it has started, s, and how it ends.
+    def duration(self, job: Job, left: float, ran: float = 0.0) -> tuple[float, Outcome]:
+        """Return how long a job runs from now on, s, and how it ends.
 
-        :param factor: by which its placement makes it longer
+        :param left: for which it would run if it were not ended, s
+        :param ran: since its start, s
         """
-        runtime = job.runtime * factor
         # The runtime stands for a walltime that the trace does not state, and is no limit.
-        if self.kills_overruns and job.walltime is not None and runtime > job.estimate:
-            return job.estimate, Outcome.KILLED
-        return runtime, Outcome.DONE
+        if self.kills_overruns and job.walltime is not None and ran + left > job.estimate:
+            return max(job.estimate - ran, 0.0), Outcome.KILLED
+        return left, Outcome.DONE
 
     def request(self, job: Job, capacity: Array, state: ClusterState) -> PlacementRequest:
         """Return the request of a job, the input of a policy."""

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from hpc_sched import exceptions
-from hpc_sched.sim.network import case_file, program
 from hpc_sched.sim.network.link_bytes import LinkBytes, LinkLoad
+from hpc_sched.sim.network.messages import case_file, program
+from hpc_sched.sim.network.messages.step import computation
 from hpc_sched.sim.network.placed_steps import PlacedSteps
 from hpc_sched.sim.network.replay import replay
-from hpc_sched.sim.network.step import computation
 from tests import sample_data
 
 FABRIC = "agg 10 0.5 0.25 2 2 4 2"

@@ -172,5 +172,6 @@ def test_the_load_of_links_is_what_their_flows_take(load: tuple[Network, Flows])
     found = LinkLoad.of(network.capacity, between)
     assert found.rate[:-1] == pytest.approx(carried(network, between))
     assert found.rate[-1] == found.flows[-1] == 0.0
-    alone = found.as_flows(flows.links.shape[1])
+    links = np.arange(len(network.capacity))
+    alone = found.as_flows(links, network.padding, flows.links.shape[1])
     assert carried(network, alone) == pytest.approx(carried(network, between))

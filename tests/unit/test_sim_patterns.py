@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.sim.network.patterns import PATTERNS, grid, iteration
-from hpc_sched.sim.network.step import Iteration, Step, computation, volume
+from hpc_sched.sim.network.messages.patterns import PATTERNS, grid, iteration
+from hpc_sched.sim.network.messages.step import Iteration, Step, computation, volume
 
 
 def pairs(step: Step) -> list[tuple[int, int]]:

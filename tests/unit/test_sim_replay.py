@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from hpc_sched.sim.network.flows import Flows, no_flows
 from hpc_sched.sim.network.link_bytes import LinkBytes, LinkLoad
 from hpc_sched.sim.network.links import Network, fat_tree
-from hpc_sched.sim.network.patterns import PATTERNS, iteration
-from hpc_sched.sim.network.placed_steps import PlacedSteps
-from hpc_sched.sim.network.program import (
+from hpc_sched.sim.network.messages.patterns import PATTERNS, iteration
+from hpc_sched.sim.network.messages.program import (
     Computation,
     Operation,
     Program,
@@ -20,8 +19,9 @@ from hpc_sched.sim.network.program import (
     programs,
     steps,
 )
+from hpc_sched.sim.network.messages.step import computation
+from hpc_sched.sim.network.placed_steps import PlacedSteps
 from hpc_sched.sim.network.replay import replay
-from hpc_sched.sim.network.step import computation
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 from tests.unit.network_cases import hosts, paths, two_leaves_thin

@@ -21,6 +21,7 @@ class PlacedJob:
     job: Job
     hosts: Array  # indices, ascending
     counts: Array  # VMs on each of them
+    places: Places  # host of each VM, in the order of the policy
     # vcpus and MB that the job takes of each host. Shape (its hosts, 2)
     takes: Array = field(init=False)
     # The host if it is the only one, as of most jobs of many traces: on one host numbers take a
@@ -36,11 +37,11 @@ class PlacedJob:
     def of(cls, job: Job, places: Places) -> "PlacedJob":
         """Return a job with the hosts of its VMs."""
         if len(places) == 1:
-            return cls(job, np.array(places), _ONE)
+            return cls(job, np.array(places), _ONE, places)
         counts = Counter(places)
         hosts = sorted(counts)
         vms = [counts[host] for host in hosts]
-        return cls(job, np.array(hosts, dtype=np.int64), np.array(vms, dtype=np.int64))
+        return cls(job, np.array(hosts, dtype=np.int64), np.array(vms, dtype=np.int64), places)
 
     def by_leaf(self, topology: Topology) -> dict[int, int]:
         """Return the number of VMs below each leaf, as indices in ``topology.switches``."""

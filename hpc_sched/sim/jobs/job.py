@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from hpc_sched.core.sharing.cache_interference import Application
+from hpc_sched.sim.jobs.communication import NO_COMMUNICATION, Communication
 
 NO_APPLICATION = Application("sync")
 
@@ -22,6 +23,7 @@ class Job:
     trace_submit: float | None = None  # s, as in the trace
     application: Application = NO_APPLICATION  # its class, cache score and name
     user: int | None = None  # its number in the trace; None: unknown
+    communication: Communication = NO_COMMUNICATION  # what a network can slow down
     # What follows from these, and queues read often: vcpus and MB of one VM, and the runtime that
     # backfilling assumes, s.
     size: tuple[int, int] = field(init=False, repr=False, compare=False)

@@ -11,7 +11,7 @@ from hpc_sched.core.hopbyte import hop_bytes_of_leaves
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.policies.placement_policy import PlacementRequest, Policy
+from hpc_sched.sim.policies.placement_policy import PlacementRequest, Places, Policy
 from hpc_sched.topology.model import Topology
 
 
@@ -63,6 +63,7 @@ class IdealPlacement:
     refusal: Rejection | None  # why the policy never places it, or None
     hop_bytes: float | None  # the least, or None without a plan
     leaves: int | None  # the fewest of a plan of least Hop-Byte
+    places: Places | None = None  # of that plan, if its ranks matter: the host of each VM
 
 
 class IdealPlacements:
@@ -72,8 +73,13 @@ class IdealPlacements:
     trace of a hundred thousand jobs has a few hundred different ones. Those of the latest are kept.
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, *, with_places: bool = False) -> None:
+        """Start without a job.
+
+        :param with_places: whether placements have the place of each VM
+        """
         self._policy = policy
+        self._with_places = with_places
         self._known: OrderedDict[tuple[object, ...], IdealPlacement] = OrderedDict()
         self._digests: dict[tuple[int, int, int], bytes] = {}  # by VMs and their size
 
@@ -106,6 +112,11 @@ class IdealPlacements:
                 refusal=answer if isinstance(answer, Rejection) else None,
                 hop_bytes=plan.hop_bytes if isinstance(plan, Plan) else None,
                 leaves=len(plan.leaves) if isinstance(plan, Plan) else None,
+                places=(
+                    tuple(map(group.topology.index_of, plan.places))
+                    if self._with_places and isinstance(plan, Plan)
+                    else None
+                ),
             )
             if len(self._known) > _MOST:
                 self._known.popitem(last=False)

@@ -13,7 +13,7 @@ from hpc_sched.sim.network.placed_steps import PlacedSteps
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkLoad:
-    """What flows take from links, by link of a network."""
+    """What flows take from links: all of a network, or some that are known from elsewhere."""
 
     rate: Reals  # mean, bytes/s. Shape (links,)
     flows: Reals  # that are there at a time, mean. Shape (links,)
@@ -30,18 +30,20 @@ class LinkLoad:
         mean[-1] = count[-1] = 0.0
         return cls(mean, count)
 
-    def as_flows(self, longest: int) -> Flows:
+    def as_flows(self, links: Array, padding: int, longest: int) -> Flows:
         """Return flows that never end, one on each link, which take as much where they can.
 
         Where they cannot, they share the link with others as this many flows do.
 
+        :param links: that the load is on. Shape (links,)
+        :param padding: index of the unbounded link
         :param longest: path of the network
         """
-        links = np.flatnonzero((self.rate > 0) & (self.flows > 0))
-        padded = np.full((len(links), longest), len(self.rate) - 1)
-        padded[:, :1] = links[:, None]
-        weight = self.flows[links]
-        return Flows(padded, weight, self.rate[links] / weight)
+        loaded = (self.rate > 0) & (self.flows > 0)
+        padded = np.full((int(loaded.sum()), longest), padding)
+        padded[:, :1] = links[loaded, None]
+        weight = self.flows[loaded]
+        return Flows(padded, weight, self.rate[loaded] / weight)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

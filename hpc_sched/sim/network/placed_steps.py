@@ -7,7 +7,7 @@ import numpy as np
 from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.sim.network.flows import Flows
 from hpc_sched.sim.network.links import Network, paths_between
-from hpc_sched.sim.network.step import Iteration
+from hpc_sched.sim.network.messages.step import Iteration
 from hpc_sched.sim.network.transfers import finish_times
 
 _NO_HOSTS = np.empty(0, dtype=np.int64)
@@ -15,7 +15,7 @@ _NO_HOSTS = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedSteps:
-    """The steps of an iteration that have messages between hosts, in the order of the steps."""
+    """The steps of an iteration that have messages."""
 
     times: Reals  # how often each step is done. Shape (steps,)
     step: Array  # of each message, ascending; every step has one. Shape (messages,)
@@ -29,21 +29,21 @@ class PlacedSteps:
 
         :param hosts: of each rank, as indices in ``topology.hosts``
         """
-        source = np.concatenate([_NO_HOSTS, *(hosts[each.sender] for each in iteration)])
-        target = np.concatenate([_NO_HOSTS, *(hosts[each.receiver] for each in iteration)])
-        step = np.repeat(np.arange(len(iteration)), [len(each.sender) for each in iteration])
-        apart = np.flatnonzero(source != target)
-        kept, step = np.unique(step[apart], return_inverse=True)
-        links = paths_between(network, source[apart], target[apart])
+        steps = [each for each in iteration if len(each.sender)]
+        links = paths_between(
+            network,
+            source=np.concatenate([_NO_HOSTS, *(hosts[each.sender] for each in steps)]),
+            target=np.concatenate([_NO_HOSTS, *(hosts[each.receiver] for each in steps)]),
+        )
         return cls(
-            times=np.array([iteration[i].times for i in kept.tolist()], dtype=np.float64),
-            step=step,
+            times=np.array([each.times for each in steps], dtype=np.float64),
+            step=np.repeat(np.arange(len(steps)), [len(each.sender) for each in steps]),
             links=links,
-            size=np.concatenate([np.empty(0), *(each.size for each in iteration)])[apart],
+            size=np.concatenate([np.empty(0), *(each.size for each in steps)]),
             latency=network.path_latency(links),
         )
 
-    def seconds(self, capacity: Reals, others: Flows) -> float:
+    def seconds(self, capacity: Reals, others: Flows, least: Reals | float = 0.0) -> float:
         """Return how long the messages of an iteration take, s.
 
         All messages of a step begin together, after the last of the step before has come. Shares
@@ -51,11 +51,12 @@ class PlacedSteps:
 
         :param capacity: bytes/s by link
         :param others: flows that never end
+        :param least: of each step, or of all, whatever the links have, s
         """
         if not len(self.times):
             return 0.0
         ends = finish_times(capacity, self.links, self.size, self.step, others)
-        return float(self.latest(ends + self.latency) @ self.times)
+        return float(np.maximum(self.latest(ends + self.latency), least) @ self.times)
 
     def latest(self, of_messages: Reals) -> Reals:
         """Return the highest number of each step's messages. Shape (steps,)."""

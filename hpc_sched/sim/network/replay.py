@@ -16,7 +16,7 @@ from hpc_sched.core.arrays import Mask, Reals
 from hpc_sched.sim.network.fair_rates import fair_rates
 from hpc_sched.sim.network.flows import Flows, no_flows
 from hpc_sched.sim.network.links import Network, paths_between
-from hpc_sched.sim.network.program import Program, posts
+from hpc_sched.sim.network.messages.program import Program, posts
 from hpc_sched.sim.network.transfers import DONE
 
 

@@ -63,8 +63,10 @@ def volume(iteration: Iteration) -> float:
     Divided by the rate of a host's link, it is the least time that an iteration communicates with
     one rank on each host.
     """
-    total = 0.0
-    for each in iteration:
-        ends = (np.bincount(rank, each.size) for rank in (each.sender, each.receiver))
-        total += each.times * max(end.max(initial=0.0) for end in ends)
-    return float(total)
+    return float(sum(each.times * most(each) for each in iteration))
+
+
+def most(one: Step) -> float:
+    """Return the bytes that a step's busiest rank sends or receives."""
+    ends = (np.bincount(rank, one.size) for rank in (one.sender, one.receiver))
+    return float(max(end.max(initial=0.0) for end in ends))

@@ -1,9 +1,9 @@
 """What the ranks of parallel applications send in one iteration, as steps.
 
-Each pattern is scaled to a volume: the bytes of the busiest rank of each step, over all steps (see
-:func:`hpc_sched.sim.network.step.volume`), so that on hosts of one rank an iteration communicates
-for volume / rate of a host's link, whatever its pattern. Ranks are numbered in the order of their
-places.
+Each pattern is scaled to a volume, the bytes of the busiest rank of each step over all steps (see
+:func:`hpc_sched.sim.network.messages.step.volume`), so that on hosts of one rank an iteration
+communicates for volume / rate of a host's link, whatever its pattern. Ranks are numbered in the
+order of their places.
 """
 
 import math
@@ -14,10 +14,11 @@ from types import MappingProxyType
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.sim.network.block_tridiagonal import block_tridiagonal
-from hpc_sched.sim.network.step import Iteration, Step, step, volume
+from hpc_sched.sim.network.messages.block_tridiagonal import block_tridiagonal
+from hpc_sched.sim.network.messages.step import Iteration, Step, step, volume
 
 NONE = "none"  # of an application that does not communicate
+BT = "bt"
 
 
 def ring_allreduce(ranks: int) -> Iterator[Step]:
@@ -98,11 +99,16 @@ PATTERNS: Mapping[str, Callable[[int], Iterator[Step]]] = MappingProxyType(
         "halo1": halo(1),
         "halo2": halo(2),
         "halo3": halo(3),
-        "bt": lambda ranks: block_tridiagonal(math.isqrt(ranks), forward=_SWEEPS),
+        BT: lambda ranks: block_tridiagonal(math.isqrt(ranks), forward=_SWEEPS),
         "broadcast": broadcast,
         NONE: nothing,
     }
 )
+
+
+def sends(pattern: str, ranks: int) -> bool:
+    """Return whether this many ranks have any message in a pattern."""
+    return pattern != NONE and ranks >= (4 if pattern == BT else 2)
 
 
 def iteration(pattern: str, ranks: int, size: float, computation: float = 0.0) -> Iteration:

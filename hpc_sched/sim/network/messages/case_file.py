@@ -23,7 +23,14 @@ from hpc_sched import decimals, exceptions, files
 from hpc_sched.core.arrays import Array
 from hpc_sched.sim.network.flows import Flows
 from hpc_sched.sim.network.links import Network, fat_tree, paths_between
-from hpc_sched.sim.network.program import Computation, Operation, Program, Receive, Send, Wait
+from hpc_sched.sim.network.messages.program import (
+    Computation,
+    Operation,
+    Program,
+    Receive,
+    Send,
+    Wait,
+)
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.compression import decompressed
 

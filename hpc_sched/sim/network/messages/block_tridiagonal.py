@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.sim.network.step import Step, step
+from hpc_sched.sim.network.messages.step import Step, step
 
 # Doubles that BT sends per point of a cell's face: two layers of five unknowns each way with
 # copy_faces; a block of 5 x 5 and a right-hand side of 5 forward in a sweep, and 5 unknowns back.

@@ -7,7 +7,7 @@ from itertools import zip_longest
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.sim.network.step import Iteration, Step
+from hpc_sched.sim.network.messages.step import Iteration, Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Running jobs next to each other on one network."""

@@ -1,0 +1,167 @@
+"""How fast jobs run on a network, by their places and by each other."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array, Reals
+from hpc_sched.sim.network.flows import Flows, no_flows
+from hpc_sched.sim.network.link_bytes import LinkBytes
+from hpc_sched.sim.network.links import Network
+from hpc_sched.sim.network.messages.patterns import iteration
+from hpc_sched.sim.network.messages.program import programs
+from hpc_sched.sim.network.messages.step import Iteration, most
+from hpc_sched.sim.network.neighbours.shared_links import Member, SharedLinks
+from hpc_sched.sim.network.neighbours.traffic import Traffic
+from hpc_sched.sim.network.placed_steps import PlacedSteps
+from hpc_sched.sim.network.replay import replay
+
+LINKS, STEPS, REPLAY = DETAILS = ("links", "steps", "replay")
+# Bytes that the busiest rank sends in one iteration. Only latencies depend on it: they are small
+# against it, as those of a real network are against messages that take a share of the runtime.
+VOLUME = 1e8
+_MOST_KEPT = 4096  # jobs alone: seconds by pattern and places
+# Change of a job's time by links, relative to it, up to which steps and replay change alike.
+_ALIKE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class JobNetwork:
+    """The network of all jobs, and the level of detail."""
+
+    links: Network
+    detail: str = LINKS  # one of DETAILS
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How fast a job runs now."""
+
+    factor: float  # of its stated runtime
+    lost: float  # part of its time that it loses by the others
+    caused: float  # host-seconds that others lose by it, a second
+
+
+@dataclass(slots=True)
+class _Job:
+    pattern: str
+    hosts: Array  # of each rank
+    stated: float  # s of an iteration
+    # Communication of an iteration by links and by the level of detail, when the latter was looked
+    # at last, s.
+    looked_at: tuple[float, float] | None = None
+
+
+class JobSpeeds:
+    """The communicating jobs of one run.
+
+    What jobs take from each other is found by links, at each level of detail; how long a job then
+    takes, by the level of detail.
+    """
+
+    def __init__(self, network: JobNetwork) -> None:
+        """Start without a job."""
+        self._network, self._detail = network.links, network.detail
+        self._links = SharedLinks(network.links.capacity)
+        self._jobs: dict[int, _Job] = {}
+        self._alone: OrderedDict[tuple[str, float, tuple[int, ...]], float] = OrderedDict()
+
+    def start(
+        self,
+        number: int,
+        pattern: str,
+        share: float,
+        places: Sequence[int],
+        best: Sequence[int],
+        slowness: float = 1.0,
+    ) -> None:
+        """Add a job.
+
+        :param share: of the stated runtime that it communicates for, above 0
+        :param places: host of each rank
+        :param best: the same for the placement that the stated runtime is of
+        :param slowness: factor of its computation
+        """
+        alone = self._seconds_alone(pattern, share, tuple(best))
+        computation = alone * (1 - share) / share
+        hosts = np.array(places, dtype=np.int64)
+        self._jobs[number] = _Job(pattern, hosts, alone + computation)
+        self._links.add(number, self._traffic(pattern, hosts, computation * slowness))
+
+    def end(self, number: int) -> None:
+        """Remove a job."""
+        self._links.remove(number)
+        del self._jobs[number]
+
+    def settle(self) -> list[tuple[int, Speed]]:
+        """Return the speeds that may have changed since the last time, by number."""
+        return [(number, self._speed(number)) for number in self._links.settle()]
+
+    def _speed(self, number: int) -> Speed:
+        job, member = self._jobs[number], self._links.members[number]
+        seconds, computation = member.seconds, member.traffic.computation
+        if self._detail != LINKS:
+            if job.looked_at is None or abs(seconds / job.looked_at[0] - 1) > _ALIKE:
+                job.looked_at = seconds, self._closer(job, member)
+            seconds *= job.looked_at[1] / job.looked_at[0]
+        return Speed((computation + seconds) / job.stated, member.lost, member.caused)
+
+    def _closer(self, job: _Job, member: Member) -> float:
+        """Return the communication of an iteration at the level of detail, s."""
+        longest, others = 2 + 2 * self._network.topology.depth, None
+        if member.steps is not None and len(member.others.rate):
+            links, padding = member.steps.links, self._network.padding
+            others = member.others.as_flows(links, padding, longest)
+        others = no_flows(longest) if others is None else others
+        return self._seconds(job.pattern, job.hosts, member.traffic.computation, others)
+
+    def _seconds(self, pattern: str, hosts: Array, computation: float, others: Flows) -> float:
+        least = _busiest(pattern, len(hosts)) / self._network.capacity[0]
+        if self._detail == REPLAY:
+            steps = iteration(pattern, len(hosts), VOLUME, computation)
+            end = float(replay(self._network, programs(steps, hosts), others).max())
+            return max(end - computation, VOLUME / float(self._network.capacity[0]))
+        placed = PlacedSteps.of(self._network, _iteration(pattern, len(hosts)), hosts)
+        return placed.seconds(self._network.capacity, others, least)
+
+    def _seconds_alone(self, pattern: str, share: float, places: tuple[int, ...]) -> float:
+        # How far ranks drift apart in a replay depends on how long they compute.
+        key = pattern, share if self._detail == REPLAY else 0.0, places
+        found = self._alone.get(key)
+        if found is None:
+            hosts = np.array(places, dtype=np.int64)
+            found = self._traffic(pattern, hosts, 0.0).alone
+            if self._detail != LINKS:
+                computation = found * (1 - share) / share
+                none = no_flows(2 + 2 * self._network.topology.depth)
+                found = self._seconds(pattern, hosts, computation, none)
+            self._alone[key] = found
+            if len(self._alone) > _MOST_KEPT:
+                self._alone.popitem(last=False)
+        return found
+
+    def _traffic(self, pattern: str, hosts: Array, computation: float) -> Traffic:
+        steps = PlacedSteps.of(self._network, _iteration(pattern, len(hosts)), hosts)
+        return Traffic.of(
+            LinkBytes.of(self._network, steps),
+            self._network.capacity,
+            computation=computation,
+            hosts=len(np.unique(hosts)),
+            # A rank sends at no more than the rate of a host's link, within its host too.
+            least=_busiest(pattern, len(hosts)) / self._network.capacity[0],
+        )
+
+
+@lru_cache(maxsize=256)
+def _iteration(pattern: str, ranks: int) -> Iteration:
+    return iteration(pattern, ranks, VOLUME)
+
+
+@lru_cache(maxsize=256)
+def _busiest(pattern: str, ranks: int) -> Reals:
+    """Return the bytes of the busiest rank of each step with messages."""
+    steps = _iteration(pattern, ranks)
+    return np.array([most(each) for each in steps if len(each.sender)])

@@ -1,0 +1,114 @@
+"""When running jobs end; on a network their speeds change while they run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hpc_sched.sim.cluster.cluster_state import ClusterState
+from hpc_sched.sim.cluster.placed_job import PlacedJob
+from hpc_sched.sim.engine import Engine, EventKind
+from hpc_sched.sim.jobs.job_record import Outcome, SubmittedJob
+from hpc_sched.sim.network.neighbours.job_speeds import JobSpeeds, Speed
+from hpc_sched.sim.simulation_input import SimulationInput
+
+_AS_STATED = Speed(1.0, 0.0, 0.0)
+
+
+@dataclass(slots=True)
+class _Run:
+    """A job on the network."""
+
+    submitted: SubmittedJob
+    left: float  # s of its stated runtime
+    since: float  # when the speed has changed last, s
+    speed: Speed
+    entry: int | None = None  # of its end among the events
+
+
+class RunTimes:
+    """The ends of running jobs."""
+
+    def __init__(
+        self,
+        setting: SimulationInput,
+        engine: Engine,
+        end: Callable[[SubmittedJob, PlacedJob, Outcome], None],
+    ) -> None:
+        """Start without a job.
+
+        :param end: called at the end of a job, also of a start that a failure has undone
+        """
+        self._setting, self._engine, self._end = setting, engine, end
+        self._speeds = None if setting.network is None else JobSpeeds(setting.network)
+        self._runs: dict[int, _Run] = {}  # of jobs on the network
+
+    def start(self, submitted: SubmittedJob, state: ClusterState) -> None:
+        """Note a job that has its hosts; enter its end, or leave it to :meth:`settle`."""
+        job, placed = submitted.job, submitted.placed
+        assert placed is not None
+        if self._setting.slowdown is not None:
+            submitted.factor = self._setting.slowdown(state, placed)
+        best, share = submitted.ideal.places, job.communication.share
+        is_communicating = job.communication.is_of(job.count)
+        if self._speeds is None or best is None or not is_communicating:
+            self._enter(submitted, job.runtime * submitted.factor)
+        elif placed.only_host is not None:
+            # Communication within a host takes its part of the stated runtime.
+            submitted.factor = share + (1 - share) * submitted.factor
+            self._enter(submitted, job.runtime * submitted.factor)
+        else:
+            self._runs[job.number] = _Run(submitted, job.runtime, self._engine.now, _AS_STATED)
+            self._speeds.start(
+                *(job.number, job.communication.pattern, share),
+                places=placed.places,
+                best=best,
+                slowness=submitted.factor,
+            )
+
+    def stop(self, submitted: SubmittedJob) -> None:
+        """Note that a job has left its hosts, for any reason."""
+        run = self._runs.pop(submitted.job.number, None)
+        if run is None:
+            return
+        assert self._speeds is not None
+        self._speeds.end(submitted.job.number)
+        self._advance(run)
+        done = submitted.job.runtime - run.left
+        if done > 0:
+            submitted.factor = (self._engine.now - submitted.start) / done
+        if run.entry is not None:
+            self._engine.cancel(run.entry)
+
+    def settle(self) -> None:
+        """Enter the ends of jobs that have started, and anew those whose speed has changed."""
+        if self._speeds is None:
+            return
+        for number, speed in self._speeds.settle():
+            run = self._runs[number]
+            self._advance(run)
+            is_new = run.entry is None or speed.factor != run.speed.factor
+            run.speed = speed
+            if is_new:
+                if run.entry is not None:
+                    self._engine.cancel(run.entry)
+                run.entry = self._enter(run.submitted, run.left * speed.factor)
+
+    def _advance(self, run: _Run) -> None:
+        passed = self._engine.now - run.since
+        run.left = max(run.left - passed / run.speed.factor, 0.0)
+        run.since = self._engine.now
+
+    def _enter(self, submitted: SubmittedJob, left: float) -> int:
+        """Enter the end of a job that runs for some more time, s; return the event's number."""
+        now = self._engine.now
+        ran = now - submitted.start
+        duration, outcome = self._setting.duration(submitted.job, left, ran)
+        placed = submitted.placed
+        assert placed is not None
+
+        def end() -> None:
+            run = self._runs.get(submitted.job.number)
+            if run is not None:
+                run.entry = None
+            self._end(submitted, placed, outcome)
+
+        return self._engine.enter(now + duration, EventKind.END, end)
