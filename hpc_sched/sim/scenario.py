@@ -23,6 +23,7 @@ from hpc_sched.sim.installed import POLICIES, QUEUES
 from hpc_sched.sim.jobs.job_record import JobRecord
 from hpc_sched.sim.jobs.job_sources import Synthetic, TraceJobs
 from hpc_sched.sim.measures import Measures
+from hpc_sched.sim.network.neighbours.job_speeds import JobNetwork
 from hpc_sched.sim.queues.queue_discipline import DEFAULTS, QueueOptions
 from hpc_sched.sim.results import Result, result_of
 from hpc_sched.sim.runtime.runtime_model import RuntimeModel
@@ -45,6 +46,7 @@ class Scenario:
     homogeneous: str = "prefer"  # true, prefer or false
     ranking: ProcessorRanking = UNRANKED  # of processor types
     model: RuntimeModel | None = None
+    network: JobNetwork | None = None  # None: no job waits for messages
     mtbf: float | None = None  # s between two failures of one host; None: hosts do not fail
     repair: float = 3600.0  # s, mean
     requeue: bool = True
@@ -75,6 +77,7 @@ class Scenario:
             ),
             one_type=self.homogeneous == "true",
             slowdown=None if self.model is None else partial(self.model.factor_of, self.cluster),
+            network=self.network,
             requeue=self.requeue,
             kills_overruns=self.overruns == "kill",
         )

@@ -24,6 +24,7 @@ from hpc_sched.topology.tree import (
 )
 
 _MAC = re.compile(r"[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}\Z|[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}\Z", re.I)
+MOST_RATIO = 1000.0  # of oversubscription: no fabric has less uplinks
 _SEPARATOR = re.compile(r"[:.-]")
 _GUID = re.compile(r"(?:S-|H-)?(?:0x)?([0-9a-f]{1,16})\Z", re.IGNORECASE)
 
@@ -43,6 +44,20 @@ def _check_ids(ids: Mapping[str, str], hosts: Mapping[str, int]) -> None:
         other = id_ if id_ in hosts else owner.setdefault(id_, host)
         if other != host:
             raise exceptions.TopologyError(f"hosts {other!r} and {host!r} are both called {id_!r}")
+
+
+def check_ratios(ratios: Mapping[str, float], levels: Sequence[str]) -> None:
+    """Raise a TopologyError unless ratios are of levels, and such as links have."""
+    for level, ratio in ratios.items():
+        if level not in levels:
+            raise exceptions.TopologyError(
+                f"oversubscription: expected levels of {', '.join(levels)}, found {level!r}"
+            )
+        if not 1 / MOST_RATIO <= ratio <= MOST_RATIO:
+            raise exceptions.TopologyError(
+                f"oversubscription of {level}: expected {1 / MOST_RATIO:g} to {MOST_RATIO:g}, "
+                f"found {ratio:g}"
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -71,6 +86,8 @@ class Topology:
     remarks: tuple[str, ...] = ()  # sentences on what the reader corrected or doubts
     incomplete: tuple[str, ...] = ()  # sentences on what is missing in the description
     host_ids: Mapping[str, str] = field(default_factory=dict)  # host to its id, such as a UUID
+    # By level: rate of the links below a switch over that of its uplinks, where it is stated.
+    oversubscription: Mapping[str, float] = field(default_factory=dict)
     # The root that including() has added next to several islands, -1 without one. It is on the
     # highest level, though its leaves are directly below it.
     unnamed_root: int = -1
@@ -105,6 +122,7 @@ class Topology:
         incomplete: Sequence[str] = (),
         host_ids: Mapping[str, str] | None = None,
         heights: Mapping[str, int] | None = None,
+        oversubscription: Mapping[str, float] | None = None,
     ) -> "Topology":
         """Return the topology of nested switches, ``{"core": {"leaf1": ["h1", "h2"]}}``.
 
@@ -118,9 +136,11 @@ class Topology:
         :param host_ids: host name to another id by which Nova may know it
         :param heights: switch name to its level, if the tree is a part of a deeper fabric, of
             which all ``levels`` are given
+        :param oversubscription: level to the rate of the links below a switch over its uplinks'
         :raises exceptions.TopologyError: for an empty tree or switch, a switch or host given
             twice, a wrong number of level names, a processor type or id of a host that the tree
-            does not have, or an id that is another host's name or id
+            does not have, an id that is another host's name or id, or an oversubscription of an
+            unknown level or out of bounds
         """
         reader = TreeReader(tree, heights, 0 if heights is None else len(levels))
         names = reader.levels(tuple(levels))
@@ -132,6 +152,8 @@ class Topology:
             )
         ids = {host: id_ for host, id_ in (host_ids or {}).items() if id_ != host}
         _check_ids(ids, index)
+        ratios = dict(oversubscription or {})
+        check_ratios(ratios, names)
         return cls(
             hosts=tuple(index),
             switches=reader.switches(details or Details(processors or {})),
@@ -145,6 +167,7 @@ class Topology:
             remarks=tuple(remarks),
             incomplete=tuple(incomplete),
             host_ids=ids,
+            oversubscription=ratios,
         )
 
     def to_tree(self) -> dict[str, Any]:

@@ -27,7 +27,9 @@ from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.sim.cluster import fat_tree
 from hpc_sched.sim.cluster.cluster import DEFAULT_HOST, HOST_FORM
 from hpc_sched.sim.installed import POLICIES, QUEUES
-from hpc_sched.sim.jobs import distributions
+from hpc_sched.sim.jobs import communication, distributions
+from hpc_sched.sim.network.messages.patterns import PATTERNS
+from hpc_sched.sim.network.neighbours.job_speeds import DETAILS
 from hpc_sched.sim.queues.queue_discipline import DEPTH, HALF_LIFE
 from hpc_sched.sim.statistics.estimate import LEAST_SEEDS
 
@@ -72,6 +74,13 @@ def add_arguments(parser: argparse._ActionsContainer) -> None:
             "runtimes",
             *_RUNTIMES,
             about="By default a placement does not change the runtimes of the trace.",
+        ),
+        titled(
+            "network",
+            *_NETWORK,
+            about="By default no job waits for messages. With a network, a job's speed follows "
+            "from its placement and from the messages of its neighbours, and changes when one of "
+            "them starts or ends.",
         ),
         titled("cost", PRICE),
     ):
@@ -214,6 +223,28 @@ _RULES: tuple[Argument, ...] = (
     number("--interference-tolerance",
         "change of performance from which a pair of the index counts in policy gupta2013 "
         "(default: that of the snapshot, else 0.1)", share, "X"),
+)
+_NETWORK: tuple[Argument, ...] = (
+    exclusive(
+        argument("--network",
+            f"jobs communicate: patterns and their shares, of {', '.join(PATTERNS)}, as in "
+            "ring=0.4,alltoall=0.2,halo3=0.2,none=0.2",
+            type=_stated("--network", communication.read_patterns), metavar="MIX"),
+        argument("--network-file",
+            "the same from a file: CSV with the columns pattern, communication, and job or "
+            "application", metavar="FILE"),
+    ),
+    argument("--communication",
+        "part of the runtime that a job communicates for, alone on its best hosts (default: "
+        "constant:0.3)", type=_drawn("communication"), metavar="DIST"),
+    argument("--oversubscription",
+        "rate of the links below the switches of a level over that of their uplinks, as in "
+        "leaf=4,pod=1 (default: that of the topology file or the generated fabric, else 1)",
+        metavar="LEVEL=X,..."),
+    argument("--network-detail",
+        "how times of messages are computed: by bytes on links, by steps whose messages share "
+        "links until they end, or every message for itself, which takes long (default: links)",
+        choices=DETAILS),
 )
 _RUNTIMES: tuple[Argument, ...] = (
     argument("--hop-factors",

@@ -9,7 +9,7 @@ from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import sources
-from hpc_sched.cli.simulate import run_settings
+from hpc_sched.cli.simulate import network_setting, run_settings
 from hpc_sched.cli.simulate.arguments import ALL, DEFAULT_POLICIES, DRAWN, FABRIC, SYNTHETIC_JOBS
 from hpc_sched.cli.simulate.sharing_rules import SharingRules
 from hpc_sched.core.constraints import Constraints, level_of
@@ -18,6 +18,7 @@ from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanki
 from hpc_sched.sim.cluster import fat_tree, snapshot_cluster
 from hpc_sched.sim.cluster.cluster import Cluster, host_types, uniform
 from hpc_sched.sim.installed import POLICIES, QUEUES
+from hpc_sched.sim.jobs.communication import Communications
 from hpc_sched.sim.jobs.job_sources import Synthetic, TraceJobs, Workload
 from hpc_sched.sim.runtime import calibration, runtime_model
 from hpc_sched.sim.scenario import Run, Scenario
@@ -54,8 +55,13 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     queue_options = run_settings.queue_options(args, queue)
     snapshot = None if args.snapshot is None else snapshot_file.read(args.snapshot)
     cluster, fabric, notes = _cluster(args, snapshot)
-    source, jobs, description, more = _jobs(args)
+    communications = network_setting.communications_of(args)
+    source, jobs, description, more = _jobs(args, communications)
     model, model_notes = _model(args, cluster)
+    generated = _generated(args)
+    network, network_notes = network_setting.job_network(
+        args, communications, cluster.topology, generated
+    )
     ranking = _ranking(args, snapshot, model)
     sharing = SharingRules.of(args, snapshot)
     if sharing.index.performance:
@@ -75,6 +81,7 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
         constraints=constraints,
         ranking=ranking,
         model=model,
+        network=network,
         prices=args.price,
         vm=(args.cores_per_vm, 0),
         folder=args.output,
@@ -83,7 +90,6 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     )
     runs, run_notes = _runs(scenario, names, range(args.seed, args.seed + args.seeds))
     runtimes = "as the trace has them" if model is None else _description(model, cluster)
-    generated = _generated(args)
     ranked = scenario.homogeneous != "false" and ranking != UNRANKED
     classes = (name for name, _ in args.classes.shares)
     price_notes = () if args.price is None else args.price.notes(classes)
@@ -96,12 +102,25 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
                 *(scenario, runs, generated, description, fabric),
                 *(queue.text(queue_options), runtimes),
             ),
+            *(
+                []
+                if network is None or communications is None
+                else [("Network", network_setting.text_of(network, communications))]
+            ),
             *sharing.about,
             *([("Processor types", _ranking_text(ranking))] if ranked else []),
             *([] if args.price is None else [("Prices of a core-hour", str(args.price))]),
         ),
         settings=run_settings.settings_of(args, scenario, runs, generated),
-        notes=(*notes, *more, *model_notes, *sharing.notes, *price_notes, *run_notes),
+        notes=(
+            *notes,
+            *more,
+            *model_notes,
+            *network_notes,
+            *sharing.notes,
+            *price_notes,
+            *run_notes,
+        ),
     )
 
 
@@ -158,7 +177,9 @@ def _size(cluster: Cluster) -> str:
     )
 
 
-def _jobs(args: argparse.Namespace) -> tuple[TraceJobs | Synthetic, int, str, tuple[str, ...]]:
+def _jobs(
+    args: argparse.Namespace, communications: Communications | None
+) -> tuple[TraceJobs | Synthetic, int, str, tuple[str, ...]]:
     """Return the jobs, their number, their description, and notes on what was left out."""
     drawn = {name: getattr(args, field) for name, (field, _help) in DRAWN.items()}
     if args.trace is not None:
@@ -167,7 +188,10 @@ def _jobs(args: argparse.Namespace) -> tuple[TraceJobs | Synthetic, int, str, tu
                 raise exceptions.SimulationError(
                     f"--{name} is for drawn jobs: it does not go with a trace"
                 )
-        workload = Workload(**{each.name: getattr(args, each.name) for each in fields(Workload)})
+        stated: dict[str, Any] = {
+            each.name: getattr(args, each.name, communications) for each in fields(Workload)
+        }
+        workload = Workload(**stated)
         trace = TraceJobs(args.trace, workload, args.limit, tuple(args.partition))
         rows = trace.statistics()
         left_out = tuple(f"left out of {args.trace}: {text}" for text in rows.sentences())
@@ -185,6 +209,7 @@ def _jobs(args: argparse.Namespace) -> tuple[TraceJobs | Synthetic, int, str, tu
         classes=args.classes,
         scores=args.scores,
         applications=args.applications,
+        communications=communications,
         **{DRAWN[name][0]: value for name, value in drawn.items() if value is not None},
     )
     return synthetic, count, f"{counted(count, 'job')}, drawn", ()

@@ -1,8 +1,30 @@
-"""What a job communicates."""
+"""What jobs communicate: patterns and shares of the runtime, drawn or stated by a file.
 
-from dataclasses import dataclass
+The file is CSV. The header names the columns, in any order; ``job`` is the number in the trace,
+and ``application`` the name of an application, which in a trace is a number. Jobs that no row
+names do not communicate::
 
-from hpc_sched.sim.network.messages.patterns import NONE, sends
+    # what the applications of this cluster do
+    application, pattern, communication
+    WRF, halo2, 0.25
+    LU, bt, 0.3
+"""
+
+import os
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hpc_sched import decimals, exceptions, files, table_file
+from hpc_sched.sim.jobs.distributions import Distribution, Mix, mix_of
+from hpc_sched.sim.network.messages.patterns import NONE, PATTERNS, sends
+
+MAX_BYTES = 50_000_000
+MIX_FORM = "PATTERN=SHARE,..."
+_ALL_NONE = Mix(((NONE, 1.0),))
+USUAL = Distribution("constant", (0.3,))
+_JOB, _APPLICATION = "job", "application"
+_HEADER = f"a header of pattern, communication, and {_JOB} or {_APPLICATION}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +40,67 @@ class Communication:
 
 
 NO_COMMUNICATION = Communication(NONE, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Communications:
+    """How jobs communicate: as drawn, or as a file states."""
+
+    patterns: Mix = _ALL_NONE
+    shares: Distribution = USUAL  # numbers above 1 count as 1
+    stated: Mapping[str, Communication] = field(default_factory=dict)
+    stated_by: str | None = None  # job or application; None: drawn
+
+    @property
+    def draws(self) -> bool:
+        """True if the jobs of two seeds may differ."""
+        drawn = not (self.patterns.is_constant and self.shares.is_constant)
+        return self.stated_by is None and drawn
+
+    def of(
+        self, seed: int, number: int, trace_job: int | None, application: str | None
+    ) -> Communication:
+        """Return what a job communicates; drawn apart from all other values of the job."""
+        if self.stated_by is not None:
+            key = application if self.stated_by == _APPLICATION else str(trace_job)
+            return self.stated.get(key or "", NO_COMMUNICATION)
+        rng = random.Random(f"{seed} {number} network")
+        return Communication(self.patterns.draw(rng), min(self.shares.draw(rng), 1.0))
+
+
+def read_patterns(text: str, what: str) -> Mix:
+    """Return the mix of patterns stated by a text; shares are divided by their sum.
+
+    :raises exceptions.ConfigError: stating what was expected
+    """
+    return mix_of(text, what, tuple(PATTERNS), MIX_FORM)
+
+
+def read_file(path: files.Path) -> Communications:
+    """Return the communications that a file states.
+
+    :raises exceptions.SimulationError: naming file, line and what was expected
+    """
+    error, name = exceptions.SimulationError, os.fspath(path)
+    text = files.decode(files.read_bytes(path, error, MAX_BYTES), name, error)
+    lines = list(table_file.csv_lines(text, name, error))
+    line, header = lines[0] if lines else (1, ())
+    keys = {_JOB, _APPLICATION} & set(header)
+    if len(keys) != 1 or sorted(header) != sorted({"pattern", "communication", *keys}):
+        raise error(f"{name}:{line}: expected {_HEADER}, found {', '.join(header)[:80]!r}")
+    (key,) = keys
+    stated: dict[str, Communication] = {}
+    for line, cells in lines[1:]:
+        if len(cells) != len(header):
+            raise error(f"{name}:{line}: expected {len(header)} columns, found {len(cells)}")
+        row = dict(zip(header, cells, strict=True))
+        share = decimals.number_in(row["communication"])
+        for column, is_valid, expected in (
+            (key, row[key] not in ("", *stated), "a name that no other row has"),
+            ("pattern", row["pattern"] in PATTERNS, f"one of {', '.join(PATTERNS)}"),
+            ("communication", share is not None and 0 <= share <= 1, "a number from 0 to 1"),
+        ):
+            if not is_valid:
+                raise error(f"{name}:{line}: {column}: expected {expected}, found {row[column]!r}")
+        stated[row[key]] = Communication(row["pattern"], share or 0.0)
+    return Communications(stated=stated, stated_by=key)

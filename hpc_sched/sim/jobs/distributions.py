@@ -157,7 +157,7 @@ def read_mix(text: str, what: str) -> Mix:
 
     :raises exceptions.ConfigError: stating what was expected
     """
-    return _mix(text, what, APP_CLASSES, "CLASS=SHARE,...")
+    return mix_of(text, what, APP_CLASSES, "CLASS=SHARE,...")
 
 
 def read_applications(text: str, what: str) -> Mix:
@@ -168,10 +168,14 @@ def read_applications(text: str, what: str) -> Mix:
     names = sorted({part.rpartition("=")[0].strip() for part in text.split(",")})
     if not all(map(extra_spec_names.is_name, names)):
         raise named_values.error(what, f"{_APPLICATIONS} with {extra_spec_names.EXPECTED}", text)
-    return _mix(text, what, names, _APPLICATIONS)
+    return mix_of(text, what, names, _APPLICATIONS)
 
 
-def _mix(text: str, what: str, names: Sequence[str], form: str) -> Mix:
+def mix_of(text: str, what: str, names: Sequence[str], form: str) -> Mix:
+    """Return the mix of names stated by a text, in the order of the names.
+
+    :raises exceptions.ConfigError: stating what was expected, with the form of the text
+    """
     stated = named_values.numbers(text, what, names, form, 0.0, _MAX_SHARE)
     total = math.fsum(stated.values())
     # A sum of tiny shares would lose them to rounding.

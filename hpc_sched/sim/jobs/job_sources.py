@@ -9,6 +9,7 @@ from typing import Literal
 from hpc_sched import exceptions, files
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.sim.jobs import swf
+from hpc_sched.sim.jobs.communication import NO_COMMUNICATION, Communication, Communications
 from hpc_sched.sim.jobs.distributions import ALL_SYNC, MAX_NUMBER, ZERO, Distribution, Mix, read
 from hpc_sched.sim.jobs.job import Job
 
@@ -24,10 +25,13 @@ class DrawnApplications:
     classes: Mix = ALL_SYNC
     scores: Distribution = ZERO  # cache scores, at least 0
     applications: Mix | None = None  # by name; None: the numbers that a trace has, if any
+    communications: Communications | None = None  # None: jobs do not communicate
 
     @property
     def draws(self) -> bool:
         """True if the jobs of two seeds may differ."""
+        if self.communications is not None and self.communications.draws:
+            return True
         drawn = (getattr(self, field.name) for field in fields(self))
         return any(not each.is_constant for each in drawn if isinstance(each, Distribution | Mix))
 
@@ -43,6 +47,14 @@ class DrawnApplications:
         if self.applications is not None:
             name = self.applications.draw(random.Random(f"{seed} {number} application"))
         return Application(self.classes.draw(rng), name, self.scores.draw(rng))
+
+    def communication(
+        self, seed: int, number: int, trace_job: int | None, application: Application
+    ) -> Communication:
+        """Return what a job communicates."""
+        if self.communications is None:
+            return NO_COMMUNICATION
+        return self.communications.of(seed, number, trace_job, application.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +115,7 @@ def jobs(records: Iterable[swf.TraceRow], workload: Workload, seed: int = 0) -> 
             trace_submit=record.submit,
             application=application,
             user=record.user,
+            communication=workload.communication(seed, number, record.number, application),
         )
 
 
@@ -195,4 +208,5 @@ class Synthetic(DrawnApplications):
                 trace_job=number,
                 trace_submit=submit,
                 application=application,
+                communication=self.communication(seed, number, number, application),
             )

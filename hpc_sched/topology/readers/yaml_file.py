@@ -5,20 +5,20 @@ line; a wrong switch or host does not hide the errors after it.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 import yaml
 
-from hpc_sched import exceptions, yaml_nodes
+from hpc_sched import decimals, exceptions, yaml_nodes
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.reader_errors import Problems
 from hpc_sched.topology.readers.text_driver import TextDriver
 from hpc_sched.topology.readers.yaml_items import invalid, items, mapping, text
-from hpc_sched.topology.tree import MAX_LEVELS, Details
+from hpc_sched.topology.tree import MAX_LEVELS, Details, level_names
 from hpc_sched.yaml_nodes import is_null, line_of
 
 # A level of switches nests a list and its keys.
@@ -58,10 +58,12 @@ class _TreeReader:
     def read(self, root: yaml.Node) -> Topology:
         tree: dict[str, Any] = {}
         levels: list[str] = []
+        ratios: dict[str, float] = {}
         top = root
         with self.problems.collecting():
             fields = mapping(
-                root, "the file", ("levels", "switches"), "switches", "key 'switches' is missing"
+                *(root, "the file", ("levels", "oversubscription", "switches")),
+                *("switches", "key 'switches' is missing"),
             )
             tree = self._switches(fields["switches"], ())
             if "levels" in fields:
@@ -69,6 +71,9 @@ class _TreeReader:
                 levels = [text(item, "a level's name") for item in items(top, "levels")]
                 if not levels:
                     raise invalid(top, "levels: expected a name for every level, found none")
+            if "oversubscription" in fields:
+                top = fields["oversubscription"]
+                ratios = self._ratios(top, levels)
         self.problems.stop()
         try:
             return Topology.from_tree(
@@ -77,9 +82,21 @@ class _TreeReader:
                 host_processors=self.host_processors,
                 details=Details(self.processors, self.members, ids=self.ids),
                 host_ids=self.host_ids,
+                oversubscription=ratios,
             )
         except exceptions.TopologyError as error:
             raise self.problems.error(line_of(top), str(error)) from error
+
+    def _ratios(self, node: yaml.Node, levels: Sequence[str]) -> dict[str, float]:
+        """Return the ratios by level."""
+        known = levels or level_names(MAX_LEVELS)
+        found: dict[str, float] = {}
+        for level, item in mapping(node, "oversubscription", known).items():
+            number = decimals.number_in(text(item, f"oversubscription of {level}"))
+            if number is None:
+                raise invalid(item, f"oversubscription of {level}: expected a number")
+            found[level] = number
+        return found
 
     def _switches(self, node: yaml.Node, above: tuple[str, ...]) -> dict[str, Any]:
         """Return the nested tree of a list of switches; ``above`` names those above, root first."""

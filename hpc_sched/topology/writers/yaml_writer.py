@@ -6,7 +6,7 @@ from itertools import groupby
 
 import yaml
 
-from hpc_sched import exceptions
+from hpc_sched import decimals, exceptions
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import MAX_LEVELS, Switch
@@ -26,7 +26,12 @@ def text_of(topology: Topology) -> str:
     check_depth(topology)
     below, hosts = topology.children(), topology.leaf_hosts()
     levels = ", ".join(_scalar(name, "level") for name in topology.levels)
-    lines = [f"levels: [{levels}]", "switches:"]
+    ratios = ", ".join(
+        f"{_scalar(level, 'level')}: {decimals.text_of(ratio)}"
+        for level, ratio in topology.oversubscription.items()
+    )
+    stated = [f"oversubscription: {{{ratios}}}"] if ratios else []
+    lines = [f"levels: [{levels}]", *stated, "switches:"]
     roots = [s for s, switch in enumerate(topology.switches) if switch.parent < 0]
     # A stack: children follow their switch.
     waiting = [(s, "") for s in reversed(roots)]

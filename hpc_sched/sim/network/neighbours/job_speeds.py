@@ -1,8 +1,8 @@
 """How fast jobs run on a network, by their places and by each other."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -34,6 +34,7 @@ class JobNetwork:
 
     links: Network
     detail: str = LINKS  # one of DETAILS
+    ratios: Mapping[str, float] = field(default_factory=dict)  # oversubscription by level, if known
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,102 @@
+"""The network that the arguments of hpc-sched simulate describe."""
+
+import argparse
+from collections.abc import Mapping
+
+from hpc_sched import exceptions
+from hpc_sched.sim import named_values
+from hpc_sched.sim.cluster.fat_tree import FatTree
+from hpc_sched.sim.jobs import communication
+from hpc_sched.sim.jobs.communication import Communications
+from hpc_sched.sim.network.links import fat_tree
+from hpc_sched.sim.network.neighbours.job_speeds import LINKS, JobNetwork
+from hpc_sched.topology.model import MOST_RATIO, Topology
+
+RATIO_FORM = "LEVEL=RATIO,..."
+# Of a host's link: 10 Gb/s in bytes/s, and s. Only what depends on latencies depends on the rate.
+_HOST_RATE, _HOST_LATENCY = 1.25e9, 1e-6
+# Options that say more of a network, by the name that argparse gives them.
+_MORE = ("communication", "oversubscription", "network_detail")
+
+_DETAILS = {
+    "links": "a step takes as long as its slowest link",
+    "steps": "shares are computed anew whenever a message of a step ends",
+    "replay": "every message for itself",
+}
+
+
+def communications_of(args: argparse.Namespace) -> Communications | None:
+    """Return how jobs communicate, or None if no argument says that they do.
+
+    :raises exceptions.SimulationError: for arguments that do not go together, or a file that
+        cannot be read
+    """
+    if args.network is None and args.network_file is None:
+        for name in _MORE:
+            if getattr(args, name) is not None:
+                raise exceptions.SimulationError(
+                    f"--{name.replace('_', '-')} is of a network: expected --network too"
+                )
+        return None
+    if args.hop_factors is not None or args.calibrate is not None:
+        raise exceptions.SimulationError(
+            "--network computes what --hop-factors and --calibrate state: expected the one or the "
+            "others"
+        )
+    if args.network_file is not None:
+        if args.communication is not None:
+            raise exceptions.SimulationError("--communication is in the file of --network-file")
+        return communication.read_file(args.network_file)
+    return Communications(args.network, args.communication or communication.USUAL)
+
+
+def job_network(
+    args: argparse.Namespace,
+    communications: Communications | None,
+    topology: Topology,
+    fabric: FatTree | None,
+) -> tuple[JobNetwork | None, tuple[str, ...]]:
+    """Return the network, or None if jobs do not communicate, and notes.
+
+    Of each level the ratio of the argument holds, else that of the topology, else that of the
+    generated fabric, else 1.
+
+    :param fabric: the generated one, or None
+    :raises exceptions.ConfigError: for an unknown level, or a ratio out of bounds
+    """
+    if communications is None:
+        return None, ()
+    below_roots = topology.levels[:-1] or topology.levels
+    generated = fabric.down_to_up if fabric is not None else None
+    ratios = dict.fromkeys(below_roots, generated or 1.0) | dict(topology.oversubscription)
+    if args.oversubscription is not None:
+        ratios |= named_values.numbers(
+            *(args.oversubscription, "--oversubscription", topology.levels, RATIO_FORM),
+            *(1 / MOST_RATIO, MOST_RATIO),
+        )
+    links = fat_tree(
+        topology,
+        host_rate=_HOST_RATE,
+        oversubscription=[ratios.get(level, 1.0) for level in topology.levels],
+        host_latency=_HOST_LATENCY,
+    )
+    notes = () if any(ratio > 1 for ratio in ratios.values()) else (_EVEN,)
+    return JobNetwork(links, args.network_detail or LINKS, ratios), notes
+
+
+_EVEN = (
+    "no level is oversubscribed, so that placements hardly change runtimes: --oversubscription, or "
+    "the key of this name in a topology file, states the ratios"
+)
+
+
+def text_of(network: JobNetwork, communications: Communications) -> str:
+    """Return the network and what jobs communicate in words."""
+    ratios: Mapping[str, float] = network.ratios
+    links = ", ".join(f"{level} {ratio:g} : 1" for level, ratio in ratios.items())
+    if communications.stated_by is not None:
+        jobs = f"as stated by {communications.stated_by}"
+    else:
+        mix = ", ".join(f"{name} {100 * part:g} %" for name, part in communications.patterns.shares)
+        jobs = f"{mix}; {communications.shares.text} of the runtime"
+    return f"{jobs}; oversubscribed {links}; {_DETAILS[network.detail]}"
