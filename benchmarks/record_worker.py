@@ -38,9 +38,20 @@ def plan(hosts: int, most: int, count: int) -> dict[str, float]:
 
 
 def prepared(
-    trace: str, queue: str, policy: str, hosts: int, vcpus: int, load: float, jobs: int | None
+    trace: str,
+    queue: str,
+    policy: str,
+    hosts: int,
+    vcpus: int,
+    load: float,
+    jobs: int | None,
+    network: Callable[[Any], Any] | None = None,
+    **workload: Any,
 ) -> Any:
-    """Return the Simulation of the first jobs of a trace on hosts of some vcpus."""
+    """Return the Simulation of the first jobs of a trace on hosts of some vcpus.
+
+    :param network: returns the network of a topology; for checkouts that have one
+    """
     from plan_shapes import fabric_of
 
     from hpc_sched.sim.cluster.cluster import HostType, uniform
@@ -48,10 +59,12 @@ def prepared(
     from hpc_sched.sim.scenario import Run, Scenario
     from hpc_sched.sim.simulation import Simulation
 
+    topology = fabric_of(hosts)
     scenario = Scenario(
-        cluster=uniform(fabric_of(hosts), HostType(vcpus, 1)),
-        source=TraceJobs(trace, Workload(load=load), jobs),
+        cluster=uniform(topology, HostType(vcpus, 1)),
+        source=TraceJobs(trace, Workload(load=load, **workload), jobs),
         queue=queue,
+        **({} if network is None else {"network": network(topology)}),
     )
     run = Run(policy, 1)
     return Simulation(

@@ -18,6 +18,7 @@ MOST_ROUNDS = 60
 # Change of a time in a round, relative to it, below which it is found: the model itself is off by
 # some percent.
 NEAR = 1e-6
+_LEAST = 1e-9  # load of a link, which is not divided by 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,27 +34,28 @@ class Contention:
     present: Reals
 
 
-def contention(capacity: Reals, jobs: Sequence[SharedSteps], near: Reals) -> Contention:
-    """Return how long jobs communicate next to each other.
+def contention(capacity: Reals, jobs: Sequence[SharedSteps]) -> Contention:
+    """Return how long jobs communicate next to each other, whatever there was before.
 
     O(rounds * entries), at most ``MOST_ROUNDS``.
 
     :param capacity: bytes/s by link
-    :param near: seconds that the search begins with; it only decides how many rounds there are
     """
     every = _Jobs.of(capacity, jobs)
-    seconds = near.copy()
+    # Means of steps that differ can add up to more than a link carries: then all get less of it.
+    alone = np.array([job.traffic.alone for job in jobs])
+    seconds, scale = alone, np.ones(len(every.capacity))
     for _ in range(MOST_ROUNDS):
-        found = every.seconds(seconds)
+        found = every.seconds(seconds, scale)
         change = np.abs(found - seconds)
         # What others take falls where they are slowed down: half the way does not overshoot.
         seconds = (seconds + found) / 2
-        if not (change > NEAR * found).any():
+        load = every.load(seconds)
+        scale = np.minimum(scale / np.maximum(load, _LEAST), 1.0)
+        if (change <= NEAR * found).all() and (load <= 1 + NEAR).all():
             break
-    period = every.computation + seconds
-    alone = np.array([job.traffic.alone for job in jobs])
-    lost = np.maximum(seconds - alone, 0.0) / period
-    return Contention(seconds, lost, every.caused(seconds), *every.others(seconds))
+    lost = np.maximum(seconds - alone, 0.0) / (every.computation + seconds)
+    return Contention(seconds, lost, every.caused(seconds, scale), *every.others(seconds))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +77,7 @@ class _Jobs:
     pair_link: Array  # as an index in the links that any job shares
     totals: Reals  # shape (pairs,)
     present: Reals  # shape (pairs,)
-    whole: Reals  # capacity of each pair's link. Shape (pairs,)
+    capacity: Reals  # bytes/s of the links that any job shares
 
     @classmethod
     def of(cls, capacity: Reals, jobs: Sequence[SharedSteps]) -> "_Jobs":
@@ -86,7 +88,7 @@ class _Jobs:
         first_pair = np.cumsum([0, *(len(job.links) for job in jobs)]).tolist()
         entry_row = _joined(job.rows + first for job, first in zip(jobs, first_row, strict=False))
         links = np.concatenate([job.links for job in jobs])
-        _, pair_link = np.unique(links, return_inverse=True)
+        used, pair_link = np.unique(links, return_inverse=True)
         return cls(
             computation=np.array([job.traffic.computation for job in jobs]),
             base=np.array([job.base for job in jobs]),
@@ -105,23 +107,33 @@ class _Jobs:
             pair_link=pair_link,
             totals=np.concatenate([job.totals for job in jobs]),
             present=np.concatenate([job.present for job in jobs]),
-            whole=capacity[links],
+            capacity=capacity[used],
         )
 
-    def seconds(self, before: Reals) -> Reals:
-        """Return how long each job communicates where the others do so for given times, s."""
-        rows = np.maximum(np.maximum.reduceat(self._needed(before), self.row_starts), self.least)
+    def load(self, seconds: Reals) -> Reals:
+        """Return what all jobs take of each link, as a part of its capacity. Shape (links,)."""
+        rate, _ = self._taken(seconds)
+        return np.bincount(self.pair_link, rate, len(self.capacity)) / self.capacity
+
+    def seconds(self, before: Reals, scale: Reals) -> Reals:
+        """Return how long each job communicates where the others do so for given times, s.
+
+        :param scale: of what each link gives to each job, 1 or less
+        """
+        needed = self._needed(before, scale)
+        rows = np.maximum(np.maximum.reduceat(needed, self.row_starts), self.least)
         return self.base + np.bincount(self.row_job, rows * self.times, len(self.base))
 
-    def caused(self, seconds: Reals) -> Reals:
+    def caused(self, seconds: Reals, scale: Reals) -> Reals:
         """Return the host-seconds that others lose by each job, a second. Shape (jobs,).
 
         What a step loses is lost on its slowest link, and caused by the others there, each for its
         part of what they take.
         """
-        needed = self._needed(seconds)
+        needed = self._needed(seconds, scale)
         slowest = np.maximum.reduceat(needed, self.row_starts)
-        alone = np.maximum.reduceat(self.sizes / self.whole[self.entry_pair], self.row_starts)
+        whole = self.capacity[self.pair_link[self.entry_pair]]
+        alone = np.maximum.reduceat(self.sizes / whole, self.row_starts)
         lost = self.times * np.maximum(slowest - np.maximum(alone, self.least), 0.0)
         at = np.flatnonzero(needed == slowest[self.entry_row])
         at = at[np.unique(self.entry_row[at], return_index=True)[1]]
@@ -133,12 +145,14 @@ class _Jobs:
         found = np.bincount(self.pair_job, rate * self._of_others(blame), len(self.base))
         return found.astype(np.float64)
 
-    def _needed(self, before: Reals) -> Reals:
+    def _needed(self, before: Reals, scale: Reals) -> Reals:
         """Return the time that each entry needs for its bytes, s. Shape (entries,)."""
         others_rate, others_present = self.others(before)
-        pair, whole = self.entry_pair, self.whole[self.entry_pair]
+        pair, link = self.entry_pair, self.pair_link[self.entry_pair]
+        whole = self.capacity[link]
         share = self.messages / (self.messages + others_present[pair])
-        return self.sizes / np.maximum(whole - others_rate[pair], whole * share)
+        left = np.maximum(whole - others_rate[pair], whole * share)
+        return self.sizes / (left * scale[link])
 
     def others(self, seconds: Reals) -> tuple[Reals, Reals]:
         """Return what the others take of each pair's link, bytes/s, and their messages there."""

@@ -91,8 +91,7 @@ class SharedLinks:
                 links = member.traffic.sent.links
                 member.steps = member.traffic.on(np.isin(links, list(member.shared)))
             steps.append(member.steps)
-        near = np.array([member.seconds for member in members])
-        found = contention(self._capacity, steps, near)
+        found = contention(self._capacity, steps)
         first = 0
         for i, (member, each) in enumerate(zip(members, steps, strict=True)):
             member.seconds, member.lost = found.seconds.item(i), found.lost.item(i)
