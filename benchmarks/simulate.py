@@ -34,7 +34,7 @@ def measured(args: argparse.Namespace, queue: str, policy: str) -> tuple[object,
     simulation.run()
     simulation.conclude()
     seconds = time.process_time() - began
-    used, _ = simulation.measures.utilisation
+    used, _ = simulation.measures.integrals.utilisation
     return (
         queue,
         policy,

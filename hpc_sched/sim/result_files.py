@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
@@ -61,9 +62,20 @@ def write(
         "about": dict(settings.about),
         "notes": list(notes),
         "comparison": compare(results).as_json(),
-        "runs": [asdict(result) for result in results],
+        "runs": [_plain(result) for result in results],
     }
     text = json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n"
     page = report.page(results, settings.about, notes)
     for name, content in zip(FILES, (rows.getvalue(), text, page), strict=True):
         files.write_atomically(folder / name, content.encode(), exceptions.SimulationError)
+
+
+def _plain(result: Result) -> dict[str, Any]:
+    """Return a result as JSON can hold it; with a window only if a part of the run is measured."""
+    found = asdict(result)
+    window = found.pop("window")
+    if window is not None:
+        found["window"] = {
+            name: time if math.isfinite(time) else None for name, time in window.items()
+        }
+    return found

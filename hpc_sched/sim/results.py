@@ -8,6 +8,7 @@ import numpy as np
 
 from hpc_sched.core.cost import Prices
 from hpc_sched.sim.jobs.job_record import Outcome
+from hpc_sched.sim.measured_window import WHOLE_RUN, Window
 from hpc_sched.sim.series import Series
 from hpc_sched.sim.simulation import Simulation
 
@@ -18,7 +19,10 @@ _STEPS = np.linspace(0.0, 1.0, STEPS + 1).tolist()
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One run in numbers; times in s. None for a number that no job gives."""
+    """One run in numbers; times in s. None for a number that no job gives.
+
+    With a window, jobs are those submitted in it, and times the part of them in it.
+    """
 
     policy: str
     seed: int
@@ -64,6 +68,7 @@ class Result:
     slowdowns: list[float]
     leaves: list[str]  # names, in the order of the series
     series: Series
+    window: Window | None = None  # what the summary measures; None: the whole run
 
 
 def result_of(
@@ -79,36 +84,37 @@ def result_of(
     :param is_drawn: whether another seed may give other numbers
     """
     measures = simulation.measures
-    usage, outcomes = measures.usage, measures.outcomes
-    vcpu_use, memory_use = measures.utilisation
-    wait_median, wait_p95 = _quantiles(measures.waits, 0.5, 0.95) or (None, None)
-    _, slowdown_p95 = _quantiles(measures.slowdowns, 0.5, 0.95) or (None, None)
+    jobs, integrals, window = measures.jobs, measures.integrals, measures.window
+    usage, outcomes = integrals.usage, jobs.outcomes
+    vcpu_use, memory_use = integrals.utilisation
+    wait_median, wait_p95 = _quantiles(jobs.waits, 0.5, 0.95) or (None, None)
+    _, slowdown_p95 = _quantiles(jobs.slowdowns, 0.5, 0.95) or (None, None)
     summary = Summary(
         policy=policy,
         seed=seed,
         drawn=is_drawn,
-        jobs=simulation.submitted,
+        jobs=outcomes.total(),
         done=outcomes[Outcome.DONE],
         refused=outcomes[Outcome.REFUSED],
         killed=outcomes[Outcome.KILLED],
         failed=outcomes[Outcome.FAILED],
         left=outcomes[Outcome.RUNNING] + outcomes[Outcome.WAITING],
-        restarts=measures.restarts,
-        makespan=measures.span,
-        wait_mean=_mean(measures.waits),
+        restarts=jobs.restarts,
+        makespan=integrals.span,
+        wait_mean=_mean(jobs.waits),
         wait_median=wait_median,
         wait_p95=wait_p95,
-        slowdown_mean=_mean(measures.slowdowns),
+        slowdown_mean=_mean(jobs.slowdowns),
         slowdown_p95=slowdown_p95,
         vcpu_use=vcpu_use,
         memory_use=memory_use,
-        hop_byte_ratio=_ratio(measures.hop_bytes, measures.least_hop_bytes),
-        apart=measures.apart,
-        hops_per_pair=_ratio(measures.hop_bytes, measures.pairs),
-        leaf_ratio=_ratio(measures.leaves, measures.least_leaves),
-        crossing=measures.crossing,
-        most_crossing=measures.most_crossing,
-        factor_mean=_mean(measures.factors),
+        hop_byte_ratio=jobs.hop_byte_ratio,
+        apart=jobs.apart,
+        hops_per_pair=jobs.hops_per_pair,
+        leaf_ratio=jobs.leaf_ratio,
+        crossing=integrals.crossing,
+        most_crossing=integrals.most_crossing,
+        factor_mean=_mean(jobs.factors),
         core_hours=usage.all_core_hours,
         host_hours=usage.host_hours,
         host_core_hours=usage.host_core_hours,
@@ -120,11 +126,12 @@ def result_of(
     )
     return Result(
         summary=summary,
-        refusals=dict(sorted(measures.refusals.items(), key=lambda item: (-item[1], item[0]))),
-        waits=_quantiles(measures.waits, *_STEPS),
-        slowdowns=_quantiles(measures.slowdowns, *_STEPS),
+        refusals=dict(sorted(jobs.refusals.items(), key=lambda item: (-item[1], item[0]))),
+        waits=_quantiles(jobs.waits, *_STEPS),
+        slowdowns=_quantiles(jobs.slowdowns, *_STEPS),
         leaves=[measures.cluster.topology.switches[leaf].name for leaf in measures.leaves_sampled],
         series=measures.series,
+        window=None if window == WHOLE_RUN else window,
     )
 
 
@@ -135,7 +142,3 @@ def _mean(numbers: "array[float]") -> float | None:
 def _quantiles(numbers: "array[float]", *shares: float) -> list[float]:
     """Return the quantiles at shares of 1; empty without numbers."""
     return list(np.quantile(np.frombuffer(numbers), shares).tolist()) if numbers else []
-
-
-def _ratio(value: float, least: float) -> float | None:
-    return value / least if least else None

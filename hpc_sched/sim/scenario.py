@@ -22,6 +22,7 @@ from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
 from hpc_sched.sim.installed import POLICIES, QUEUES
 from hpc_sched.sim.jobs.job_record import JobRecord
 from hpc_sched.sim.jobs.job_sources import Synthetic, TraceJobs
+from hpc_sched.sim.measured_window import ALL_OF_IT, MeasuredPart
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.network.neighbours.job_speeds import JobNetwork
 from hpc_sched.sim.queues.queue_discipline import DEFAULTS, QueueOptions
@@ -52,6 +53,8 @@ class Scenario:
     requeue: bool = True
     overruns: str = "run"  # what jobs do beyond their walltimes: run, or kill, which ends them
     until: float = math.inf  # s at which a run stops
+    measured: MeasuredPart = ALL_OF_IT
+    jobs: int = 0  # of each run; read if a percentage of them bounds what is measured
     prices: Prices | None = None  # of core-hours; None: no revenue
     vm: tuple[int, int] = (1, 0)  # vcpus and MB of the VMs that measure fragmentation
     folder: Path | None = None  # of the files of each run's jobs and events
@@ -120,9 +123,12 @@ def simulate(
     """Return the result of one run; write its jobs while it lasts.
 
     :param stopped: called between events; True ends the run, with a result until then
-    :raises exceptions.HPCSchedError: for an unknown policy, a trace that cannot be read, or a
-        folder that cannot be written
+    :raises exceptions.HPCSchedError: for an unknown policy, a trace that cannot be read, a part to
+        measure that is empty, or a folder that cannot be written
     """
+    window = scenario.measured.window(
+        lambda: (job.submit for job in scenario.source.jobs(run.seed)), scenario.jobs
+    )
     failures: Iterable[Failure] = ()
     if scenario.mtbf is not None:
         by_name = np.argsort(scenario.cluster.topology.name_rank).tolist()
@@ -141,7 +147,7 @@ def simulate(
                 scenario.discipline(),
                 scenario.source.jobs(run.seed),
                 failures=failures,
-                measures=Measures(scenario.cluster, *scenario.vm),
+                measures=Measures(scenario.cluster, *scenario.vm, window=window),
                 on_record=record,
                 log=log,
             )

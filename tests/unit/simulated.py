@@ -6,6 +6,8 @@ from hpc_sched.sim.cluster.cluster import Cluster, HostType, uniform
 from hpc_sched.sim.installed import POLICIES
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import JobRecord
+from hpc_sched.sim.measured_window import WHOLE_RUN, Window
+from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.queues.in_order import Fcfs
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.simulation_input import Failure, SimulationInput
@@ -30,6 +32,7 @@ class Simulated:
         discipline: Discipline | None = None,
         failures: Sequence[Failure] = (),
         until: float = float("inf"),
+        window: Window = WHOLE_RUN,
         **setting: object,
     ) -> None:
         self.log: list[str] = []
@@ -39,6 +42,7 @@ class Simulated:
             discipline or Fcfs(),
             jobs,
             failures=failures,
+            measures=Measures(on or cluster(), window=window),
             on_record=self.records.append,
             log=lambda entry: self.log.append(str(entry)),
         )

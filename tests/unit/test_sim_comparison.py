@@ -294,6 +294,6 @@ def test_what_is_marked_is_said_and_why():
     fewer = [fixed[0], run("b", drawn=False, done=9)]
     assert "not done equally many jobs" in said(fewer)
     assert compare(fewer).unlike == {
-        *(Scope.DONE, Scope.DONE_ON_ONE_ISLAND, Scope.OCCUPIED, Scope.SPENT)
+        *(Scope.DONE, Scope.DONE_ON_ONE_ISLAND, Scope.OCCUPIED, Scope.SPENT, Scope.SPAN)
     }
     assert "A run was stopped early" in said([fixed[0], run("b", drawn=False, jobs=5)])

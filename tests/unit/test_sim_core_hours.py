@@ -26,7 +26,7 @@ ONE_PRICE = Prices(others=0.5)
 
 
 def usage(found: Simulated) -> Usage:
-    return found.simulation.measures.usage
+    return found.simulation.measures.integrals.usage
 
 
 def summary(found: Simulated, prices: Prices | None = None) -> Summary:
@@ -74,7 +74,7 @@ def test_the_work_that_a_failure_undoes_and_jobs_that_never_end_count_as_well():
     # Both on one host: an hour is lost, then both start again on the next.
     lost = Failure(HOUR, 0)
     found = Simulated("first-fit", jobs, failures=[lost], until=3.0 * HOUR)
-    assert found.simulation.measures.restarts == 2
+    assert found.simulation.measures.jobs.restarts == 2
     assert summary(found).left == 1
     assert summary(found).core_hours == 2 + 2 * 2
     assert summary(found).host_hours == 1 + 2

@@ -227,7 +227,7 @@ def test_mdobp_keeps_large_nodes_for_large_jobs_which_the_default_does_not():
     def done(policy: Policy) -> int:
         simulation = Simulation(SimulationInput(cluster, policy), ListScheduling(), jobs)
         simulation.run(until=1.0)
-        return len(simulation.measures.waits)
+        return len(simulation.measures.jobs.waits)
 
     assert done(MDOBP) == 3
     assert done(LEAST_FREE) == 0

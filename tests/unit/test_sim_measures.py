@@ -129,4 +129,4 @@ def test_memory_bounds_jobs_and_is_measured():
     found = Simulated("first-fit", jobs, on=there)
     assert found.starts == ["0 start 1: a1*2 a2*2 b1*2"]
     assert result_of("first-fit", 1, found.simulation).summary.memory_use == pytest.approx(0.48)
-    assert math.isclose(found.simulation.measures.utilisation[0], 6 / 40)
+    assert math.isclose(found.simulation.measures.integrals.utilisation[0], 6 / 40)

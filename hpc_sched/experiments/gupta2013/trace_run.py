@@ -133,7 +133,7 @@ def result(rows: Sequence[TraceRow], run: TraceRun, seed: int = 1) -> TraceResul
         on_record=ended,
     )
     simulation.run(run.until)
-    use = simulation.measures.utilisation[VCPUS]
+    use = simulation.measures.integrals.utilisation[VCPUS]
     simulation.conclude()
     return TraceResult(
         ends=tuple(end for end, _ in done),

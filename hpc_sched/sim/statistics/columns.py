@@ -32,6 +32,8 @@ class Scope(IntEnum):
     OCCUPIED = 3
     # Core-hours, which shorter runtimes save: the same, but for the runtimes.
     SPENT = 4
+    # The time of a run; a window cuts it.
+    SPAN = 5
 
 
 def duration(seconds: float) -> str:
@@ -99,7 +101,7 @@ class Column:
         return plus_minus(factor * mean, factor * half_width)
 
 
-_SUBMITTED, _, _ISLAND, _OCCUPIED, _SPENT = Scope
+_SUBMITTED, _, _ISLAND, _OCCUPIED, _SPENT, _SPAN = Scope
 
 # A column is one line.
 # fmt: off
@@ -111,7 +113,7 @@ COLUMNS = (
     Column("Jobs", "left", "left", LESS, _whole, _SUBMITTED, is_important=True),
     Column("Jobs", "restarts", "restarts", LESS, _whole),
     Column("Jobs", "apart", "apart", LESS, _whole),
-    Column("Time", "makespan", "makespan", LESS, duration, is_important=True),
+    Column("Time", "makespan", "makespan", LESS, duration, _SPAN, is_important=True),
     Column("Wait", "mean", "wait_mean", LESS, duration, is_important=True),
     Column("Wait", "median", "wait_median", LESS, duration),
     Column("Wait", "95 %", "wait_p95", LESS, duration),

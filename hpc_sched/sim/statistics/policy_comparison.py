@@ -28,6 +28,8 @@ _Estimates = Mapping[str, Estimate | None]  # by field of Summary
 
 # The numbers of a run that say which jobs a scope is about; of others those submitted and done.
 _COUNTED = {Scope.SUBMITTED: ("jobs",), Scope.DONE_ON_ONE_ISLAND: ("jobs", "done", "apart")}
+# With a window: what is used in it also depends on when jobs run, and its length on no policy.
+_CUT = frozenset({Scope.OCCUPIED, Scope.SPENT, Scope.SPAN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Comparison:
     policies: tuple[ComparedPolicy, ...]
     unlike: frozenset[Scope]  # scopes whose jobs differ from policy to policy
     best: Mapping[str, frozenset[str]]  # field of Summary to policies; empty if undecided
+    has_window: bool = False  # whether a part of each run is measured
 
     def percent(self, policy: ComparedPolicy, measure: str) -> tuple[float, float | None] | None:
         """Return the difference to the baseline, and half the width of its interval.
@@ -145,11 +148,14 @@ def compare(results: Sequence[Result]) -> Comparison:
     # A policy that has done no job is best in nothing: its waits of 0 mean nothing.
     able = [policy for policy in policies if policy.has_done]
     unlike = frozenset(scope for scope in Scope if _is_unlike(scope, able))
+    has_window = any(result.window is not None for result in results)
+    if has_window:
+        unlike |= _CUT
     best = {
         column.field: frozenset() if column.scope in unlike else _best(column, able)
         for column in COLUMNS
     }
-    return Comparison(evidence, tuple(seeds), tuple(policies), unlike, best)
+    return Comparison(evidence, tuple(seeds), tuple(policies), unlike, best, has_window)
 
 
 def _mean(column: Column, runs: Mapping[int, Summary], is_drawn: bool) -> Estimate | None:

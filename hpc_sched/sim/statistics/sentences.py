@@ -12,6 +12,10 @@ _UNLIKE = {
     Scope.SPENT: "Jobs were killed, failed or were left: hours were spent on them too, and no "
     "hours are marked.",
 }
+_WINDOW = (
+    "A part of the run is measured: its length, and the hours and use in it, are no merit of a "
+    "policy, and not marked."
+)
 
 
 def about_marks(comparison: Comparison, star: str) -> list[str]:
@@ -48,4 +52,7 @@ def _about_unlike(comparison: Comparison) -> list[str]:
             f"The policies have not done equally many jobs: columns other than {', '.join(counts)} "
             "are about different ones, and nothing is marked in them."
         ]
+    if comparison.has_window:
+        islands = [_UNLIKE[Scope.DONE_ON_ONE_ISLAND]] if Scope.DONE_ON_ONE_ISLAND in unlike else []
+        return [*islands, _WINDOW]
     return [text for scope, text in _UNLIKE.items() if scope in unlike]
