@@ -267,8 +267,8 @@ def test_every_option_of_the_scenario_is_in_the_settings(files: Path, capsys):
     assert settings["sizes"] == "choice:4:8:16:32:64:128"
     assert settings["memory_mb"] == "constant:0"
     assert (settings["hosts"], settings["total_vcpus"]) == (256, 4096)
-    assert settings["generate"]["radix"] == 16
-    assert settings["oversubscription"] == 1.0
+    assert settings["generate"]["radix"] == 12
+    assert settings["oversubscription"] == 2.0
 
 
 def test_people_get_a_table_of_the_main_numbers(files: Path, capsys):
@@ -658,6 +658,7 @@ def test_ctrl_c_leaves_the_results_so_far(tmp_path: Path):
     command = [
         *(sys.executable, "-m", "hpc_sched.cli.main", "simulate", "--synthetic", "300000"),
         *("--policy", "first-fit", "--policy", "exact-plan", "--output", str(tmp_path)),
+        *("--measure", ","),
     ]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ

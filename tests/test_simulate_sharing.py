@@ -78,7 +78,9 @@ def test_a_snapshot_has_the_options_and_the_index_where_no_argument_states_them(
         interference={"LU.C": {"ChaNGa": 2.0}, "ChaNGa": {"LU.C": 0.8}},
     )
     arguments = ["--synthetic", "20", "--policy", "gupta2013", "--classes", "none=1", *HALF]
-    arguments += ["--size", "constant:1", "--output", "out", "--events", "--snapshot", state]
+    arguments += ["--size", "constant:1", "--runtime", "lognormal:600:1.5"]
+    arguments += ["--interarrival", "exponential:15", "--output", "out", "--events"]
+    arguments += ["--snapshot", state]
 
     def hosts(*more: str) -> set[str]:
         assert main(["simulate", *arguments, *more]) == 0

@@ -56,6 +56,25 @@ def test_a_distribution_is_constant_where_all_draws_are_equal(text: str, is_cons
 
 
 @pytest.mark.parametrize(
+    ("text", "mean"),
+    [
+        ("constant:5", 5),
+        ("uniform:0:30", 15),
+        ("exponential:600", 600),
+        ("lognormal:600:1", 600 * math.sqrt(math.e)),
+        ("choice:1:2:4:8", 3.75),
+        ("choice:1=3:8=1", 2.75),
+    ],
+)
+def test_the_mean_in_closed_form_is_that_of_what_is_drawn(text: str, mean: float):
+    found = distributions.read(text, "x")
+    assert found.mean == pytest.approx(mean)
+    rng = random.Random(1)
+    drawn = statistics.fmean(found.draw(rng) for _ in range(50_000))
+    assert found.mean == pytest.approx(drawn, rel=0.02)
+
+
+@pytest.mark.parametrize(
     ("text", "same"),
     [
         (" uniform: 0 :3e1", "uniform:0:30"),

@@ -2,8 +2,6 @@
 
 import argparse
 import math
-from collections.abc import Callable
-from typing import TypeVar
 
 from hpc_sched.cli.common import sources
 from hpc_sched.cli.common.argument_types import (
@@ -20,34 +18,20 @@ from hpc_sched.cli.common.argument_types import (
     share,
     titled,
 )
+from hpc_sched.cli.simulate import default_run, drawn_arguments, network_arguments
+from hpc_sched.cli.simulate.drawn_arguments import stated
 from hpc_sched.core.constraints.constraint import LevelConstraint
 from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.core.processors import processor_speeds
 from hpc_sched.core.sharing import mdobp_classes
+from hpc_sched.sim import measured_window
 from hpc_sched.sim.cluster import fat_tree
 from hpc_sched.sim.cluster.cluster import DEFAULT_HOST, HOST_FORM
 from hpc_sched.sim.installed import POLICIES, QUEUES
-from hpc_sched.sim.jobs import communication, distributions
-from hpc_sched.sim.network.messages.patterns import PATTERNS
-from hpc_sched.sim.network.neighbours.job_speeds import DETAILS
 from hpc_sched.sim.queues.queue_discipline import DEPTH, HALF_LIFE
 from hpc_sched.sim.statistics.estimate import LEAST_SEEDS
 
 ALL = "all"
-# The default comparison: stock Nova, Dudina2013, the exact plan.
-DEFAULT_POLICIES = ("nova-default", "dudina2013", "exact-plan")
-SYNTHETIC_JOBS = 1000
-FABRIC = "levels=3,radix=16,oversubscription=1,hosts=256"
-# Options of drawn jobs: the field of Synthetic that each sets, and its help.
-DRAWN = {
-    "interarrival": ("interarrivals", "seconds between two arrivals (default: exponential:15)"),
-    "size": ("sizes", "VMs of a job (default: choice:4:8:16:32:64:128)"),
-    "runtime": ("runtimes", "seconds that a job takes (default: lognormal:600:1.5)"),
-    "walltime": ("walltimes", "requested walltime, in runtimes (default: constant:2)"),
-    "vm-memory": ("memory_mb", "MB of a VM (default: constant:0)"),
-}
-
-_Value = TypeVar("_Value")
 
 
 def add_arguments(parser: argparse._ActionsContainer) -> None:
@@ -56,18 +40,20 @@ def add_arguments(parser: argparse._ActionsContainer) -> None:
         argument(
             "trace",
             "job trace in the Standard Workload Format, gzipped or not (default: "
-            f"{SYNTHETIC_JOBS} drawn jobs, see --synthetic)",
+            f"{default_run.SYNTHETIC_JOBS} drawn jobs, see --synthetic)",
             nargs="?",
             metavar="TRACE",
         ),
         titled("jobs of a trace", *_TRACE),
-        titled("drawn jobs", *_DRAWN_JOBS, about=_DISTRIBUTIONS),
-        titled("drawn for jobs of either kind", *_APPLICATIONS),
+        titled("drawn jobs", *drawn_arguments.DRAWN_JOBS, about=drawn_arguments.DISTRIBUTIONS),
+        titled("drawn for jobs of either kind", *drawn_arguments.APPLICATIONS),
         titled(
             "cluster",
             *_CLUSTER,
-            about=f"By default a generated fat tree: {FABRIC}, vcpus={DEFAULT_HOST.vcpus},"
-            f"memory={DEFAULT_HOST.memory_mb}.",
+            about="By default a generated fat tree, with "
+            f"vcpus={DEFAULT_HOST.vcpus},memory={DEFAULT_HOST.memory_mb}:\n"
+            f"{default_run.FABRIC_OF_DRAWN_JOBS} for drawn jobs,\n"
+            f"{default_run.FABRIC_OF_A_TRACE} for a trace.",
         ),
         titled("rules", *_runs(), *_RULES),
         titled(
@@ -75,13 +61,7 @@ def add_arguments(parser: argparse._ActionsContainer) -> None:
             *_RUNTIMES,
             about="By default a placement does not change the runtimes of the trace.",
         ),
-        titled(
-            "network",
-            *_NETWORK,
-            about="By default no job waits for messages. With a network, a job's speed follows "
-            "from its placement and from the messages of its neighbours, and changes when one of "
-            "them starts or ends.",
-        ),
+        titled("network", *network_arguments.NETWORK, about=network_arguments.ABOUT),
         titled("cost", PRICE),
     ):
         add(parser)
@@ -94,7 +74,7 @@ def _runs() -> tuple[Argument, ...]:
     return (
         repeated("--policy",
             f"one of {', '.join(POLICIES.names())}, or {ALL}; may be given several times "
-            f"(default: {', '.join(DEFAULT_POLICIES)}); the others are compared with the first",
+            f"(default: {', '.join(default_run.POLICIES)}); the others are compared with the first",
             metavar="NAME"),
         argument("--queue", f"one of {', '.join(QUEUES.names())} (default: fcfs)",
             metavar="NAME", default="fcfs"),
@@ -115,19 +95,6 @@ def _classes(text: str) -> frozenset[str]:
     return found
 
 
-def _drawn(name: str) -> Callable[[str], distributions.Distribution]:
-    return _stated(f"--{name}", lambda text, what: distributions.read(text, what, at_least=0))
-
-
-def _stated(name: str, read: Callable[[str, str], _Value]) -> Callable[[str], _Value]:
-    return parsed_by(lambda text: read(text, name), prefix=f"{name}: ")
-
-
-_DISTRIBUTIONS = (
-    "Distributions: constant:X, uniform:LOW:HIGH, exponential:MEAN, lognormal:MEDIAN:SIGMA, "
-    "choice:X:Y=WEIGHT:..."
-)
-
 # An option and its help are one paragraph.
 # fmt: off
 _TRACE: tuple[Argument, ...] = (
@@ -141,32 +108,13 @@ _TRACE: tuple[Argument, ...] = (
         choices=("none", "per-processor", "total"), default="none"),
     number("--cores-per-vm", "processors of a job that share a VM", default=1),
 )
-_DRAWN_JOBS: tuple[Argument, ...] = (
-    number("--synthetic",
-        f"draw N jobs in place of a trace (default without TRACE: {SYNTHETIC_JOBS})"),
-    *(argument(f"--{name}", what, dest=field, type=_drawn(name), metavar="DIST")
-        for name, (field, what) in DRAWN.items()),
-)
-_APPLICATIONS: tuple[Argument, ...] = (
-    argument("--classes",
-        "application classes and their shares, as in sync=0.5,async=0.3,extreme=0.1,none=0.1 "
-        "(default: sync=1)",
-        type=_stated("--classes", distributions.read_mix), default=distributions.ALL_SYNC,
-        metavar="MIX"),
-    argument("--scores", "cache score of each VM (default: constant:0)",
-        type=_drawn("scores"), default=distributions.ZERO, metavar="DIST"),
-    argument("--applications",
-        "names of applications, as the interference index has them, and their shares, as in "
-        "LU.C=0.5,ChaNGa=0.5 (default: the trace's numbers of applications)",
-        type=_stated("--applications", distributions.read_applications), metavar="MIX"),
-)
 _CLUSTER: tuple[Argument, ...] = (
     exclusive(
         argument("--topology",
             f"{sources.SOURCE} (default: with --snapshot that of the snapshot, else that of "
             "nova.conf; without it a generated fat tree)", metavar="SOURCE"),
         argument("--generate", f"a fat tree of equal switches, as in {fat_tree.FORM}",
-            type=_stated("--generate", fat_tree.read), metavar="FABRIC"),
+            type=stated("--generate", fat_tree.read), metavar="FABRIC"),
     ),
     repeated("--host",
         "size of the hosts; with :HOSTS, a folded list, of those only; may be given several times",
@@ -198,6 +146,14 @@ _RULES: tuple[Argument, ...] = (
     number("--seed", "the first seed", ZERO_OR_MORE, default=1),
     argument("--until", "stop each run at this time",
         type=above_zero, metavar="SECONDS", default=math.inf),
+    argument("--measure",
+        "measure a part of each run: times in s, or percentages of the jobs, of which either may "
+        "be left out, as in 3600, or 20%%,90%%, without the first 20 %% and the last 10 %% of the "
+        "jobs. Use, makespan and core-hours are of this time; all other numbers of the jobs "
+        "submitted in it, whenever they end (default: the whole run, as with a lone comma; of at "
+        f"least {default_run.FEWEST_MEASURED} drawn jobs with --use, without --until, "
+        f"{default_run.MEASURE.replace('%', '%%')})",
+        type=stated("--measure", measured_window.read), metavar="FROM,UNTIL"),
     argument("--homogeneous",
         "whether policies that know processor types place a job on one of them (default: prefer)",
         choices=("true", "prefer", "false"), default="prefer"),
@@ -223,28 +179,6 @@ _RULES: tuple[Argument, ...] = (
     number("--interference-tolerance",
         "change of performance from which a pair of the index counts in policy gupta2013 "
         "(default: that of the snapshot, else 0.1)", share, "X"),
-)
-_NETWORK: tuple[Argument, ...] = (
-    exclusive(
-        argument("--network",
-            f"jobs communicate: patterns and their shares, of {', '.join(PATTERNS)}, as in "
-            "ring=0.4,alltoall=0.2,halo3=0.2,none=0.2",
-            type=_stated("--network", communication.read_patterns), metavar="MIX"),
-        argument("--network-file",
-            "the same from a file: CSV with the columns pattern, communication, and job or "
-            "application", metavar="FILE"),
-    ),
-    argument("--communication",
-        "part of the runtime that a job communicates for, alone on its best hosts (default: "
-        "constant:0.3)", type=_drawn("communication"), metavar="DIST"),
-    argument("--oversubscription",
-        "rate of the links below the switches of a level over that of their uplinks, as in "
-        "leaf=4,pod=1 (default: that of the topology file or the generated fabric, else 1)",
-        metavar="LEVEL=X,..."),
-    argument("--network-detail",
-        "how times of messages are computed: by bytes on links, by steps whose messages share "
-        "links until they end, or every message for itself, which takes long (default: links)",
-        choices=DETAILS),
 )
 _RUNTIMES: tuple[Argument, ...] = (
     argument("--hop-factors",

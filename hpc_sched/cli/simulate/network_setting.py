@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Mapping
 
 from hpc_sched import exceptions
+from hpc_sched.cli.simulate import default_run
 from hpc_sched.sim import named_values
 from hpc_sched.sim.cluster.fat_tree import FatTree
 from hpc_sched.sim.jobs import communication
@@ -31,7 +32,8 @@ def communications_of(args: argparse.Namespace) -> Communications | None:
     :raises exceptions.SimulationError: for arguments that do not go together, or a file that
         cannot be read
     """
-    if args.network is None and args.network_file is None:
+    patterns = default_run.patterns(args)
+    if patterns is None and args.network_file is None:
         for name in _MORE:
             if getattr(args, name) is not None:
                 raise exceptions.SimulationError(
@@ -47,7 +49,8 @@ def communications_of(args: argparse.Namespace) -> Communications | None:
         if args.communication is not None:
             raise exceptions.SimulationError("--communication is in the file of --network-file")
         return communication.read_file(args.network_file)
-    return Communications(args.network, args.communication or communication.USUAL)
+    assert patterns is not None
+    return Communications(patterns, args.communication or communication.USUAL)
 
 
 def job_network(
@@ -80,8 +83,10 @@ def job_network(
         oversubscription=[ratios.get(level, 1.0) for level in topology.levels],
         host_latency=_HOST_LATENCY,
     )
-    notes = () if any(ratio > 1 for ratio in ratios.values()) else (_EVEN,)
-    return JobNetwork(links, args.network_detail or LINKS, ratios), notes
+    found = JobNetwork(links, args.network_detail or LINKS, ratios)
+    if args.network is None and args.network_file is None:
+        return found, (f"jobs communicate by --network {default_run.NETWORK}: assumed",)
+    return found, () if any(ratio > 1 for ratio in ratios.values()) else (_EVEN,)
 
 
 _EVEN = (

@@ -8,6 +8,7 @@ from typing import Any
 
 from hpc_sched.cli.common import output
 from hpc_sched.cli.common.base_command import Table
+from hpc_sched.sim.measured_window import ALL_OF_IT, MeasuredPart
 from hpc_sched.sim.results import Result, Summary
 from hpc_sched.sim.statistics.columns import COLUMNS, IMPORTANT, plus_minus
 from hpc_sched.sim.statistics.estimate import Estimate
@@ -70,8 +71,10 @@ def of_policies(results: Sequence[Result], comparison: Comparison, *, all_column
     ]
 
 
-def below(comparison: Comparison) -> Iterator[str]:
+def below(comparison: Comparison, measured: MeasuredPart = ALL_OF_IT) -> Iterator[str]:
     """Yield what the table means; with confidence intervals the differences to the baseline."""
+    if measured != ALL_OF_IT:
+        yield from textwrap.wrap(f"Measured: {measured.sentence}.", _WIDTH)
     if comparison.evidence is Evidence.INTERVALS and len(comparison.policies) > 1:
         yield f"Difference to {comparison.policies[0].name}, seed by seed, in % of its mean:"
         header = ["", *(column.field for column in IMPORTANT)]

@@ -7,12 +7,13 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from hpc_sched import exceptions
-from hpc_sched.cli.simulate import arguments
+from hpc_sched.cli.simulate import arguments, default_run, drawn_arguments
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS
 from hpc_sched.sim.cluster.fat_tree import FatTree
 from hpc_sched.sim.installed import QUEUES
 from hpc_sched.sim.jobs.distributions import ZERO, Distribution, Mix
 from hpc_sched.sim.jobs.job_sources import Synthetic, Workload
+from hpc_sched.sim.measured_window import ALL_OF_IT
 from hpc_sched.sim.queues.queue_discipline import Queue, QueueOptions
 from hpc_sched.sim.runtime import runtime_model
 from hpc_sched.sim.scenario import Run, Scenario
@@ -88,6 +89,8 @@ def settings_of(
         for field, name in _QUEUE_OPTIONS.items()
     }
     found |= {
+        "use": default_run.use(args),
+        "measure": None if scenario.measured == ALL_OF_IT else str(scenario.measured),
         "policy": list(dict.fromkeys(run.policy for run in runs)),
         "seeds": sorted({run.seed for run in runs}),
         "alpha": scenario.limits.alpha,
@@ -132,7 +135,7 @@ def about(scenario: Scenario, runs: Sequence[Run], fabric: FatTree | None, *text
 
     :param texts: the jobs, the cluster, the queue and the runtimes
     """
-    source, limits = scenario.source, scenario.limits
+    source, limits, measured = scenario.source, scenario.limits, scenario.measured
     jobs, cluster, queue, runtimes = texts
     workload = source if isinstance(source, Synthetic) else source.workload
     mix, end = workload.applications, f"each run is stopped at {scenario.until:g} s"
@@ -155,6 +158,7 @@ def about(scenario: Scenario, runs: Sequence[Run], fabric: FatTree | None, *text
         ("Failures", _failures(scenario)),
         ("Seeds", _seeds(scenario, runs)),
         *([] if mix is None else [("Applications", _shares(mix))]),
+        *([("Measured", measured.sentence)] if measured != ALL_OF_IT else []),
         *([("End", end)] if math.isfinite(scenario.until) else []),
     )
 
@@ -165,7 +169,8 @@ def _shares(mix: Mix) -> str:
 
 def _drawn(source: Synthetic) -> str:
     return ", ".join(
-        f"{name} {getattr(source, field).text}" for name, (field, _) in arguments.DRAWN.items()
+        f"{name} {getattr(source, field).text}"
+        for name, (field, _) in drawn_arguments.DRAWN.items()
     )
 
 

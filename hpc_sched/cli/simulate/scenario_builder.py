@@ -2,24 +2,21 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import sources
-from hpc_sched.cli.simulate import network_setting, run_settings
-from hpc_sched.cli.simulate.arguments import ALL, DEFAULT_POLICIES, DRAWN, FABRIC, SYNTHETIC_JOBS
+from hpc_sched.cli.simulate import default_run, job_source, network_setting, run_settings
+from hpc_sched.cli.simulate.arguments import ALL
 from hpc_sched.cli.simulate.sharing_rules import SharingRules
 from hpc_sched.core.constraints import Constraints, level_of
 from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking
-from hpc_sched.sim.cluster import fat_tree, snapshot_cluster
+from hpc_sched.sim.cluster import snapshot_cluster
 from hpc_sched.sim.cluster.cluster import Cluster, host_types, uniform
 from hpc_sched.sim.installed import POLICIES, QUEUES
-from hpc_sched.sim.jobs.communication import Communications
-from hpc_sched.sim.jobs.job_sources import Synthetic, TraceJobs, Workload
 from hpc_sched.sim.runtime import calibration, runtime_model
 from hpc_sched.sim.scenario import Run, Scenario
 from hpc_sched.snapshot import nova_options
@@ -36,7 +33,6 @@ class RequestedRuns:
 
     scenario: Scenario
     runs: tuple[Run, ...]
-    jobs: int  # of each run
     about: run_settings.About
     settings: dict[str, Any]  # for programs
     notes: tuple[str, ...]  # what was left out, a sentence each
@@ -47,7 +43,7 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
 
     :raises exceptions.HPCSchedError: naming what cannot be read, or what was expected
     """
-    each = (POLICIES.names() if n == ALL else [n] for n in args.policy or DEFAULT_POLICIES)
+    each = (POLICIES.names() if n == ALL else [n] for n in args.policy or default_run.POLICIES)
     names = list(dict.fromkeys(chain.from_iterable(each)))
     for name in names:
         POLICIES.load(name)
@@ -56,9 +52,9 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     snapshot = None if args.snapshot is None else snapshot_file.read(args.snapshot)
     cluster, fabric, notes = _cluster(args, snapshot)
     communications = network_setting.communications_of(args)
-    source, jobs, description, more = _jobs(args, communications)
+    source, jobs, description, more = job_source.jobs_of(args, cluster, communications)
     model, model_notes = _model(args, cluster)
-    generated = _generated(args)
+    generated = default_run.fabric(args)
     network, network_notes = network_setting.job_network(
         args, communications, cluster.topology, generated
     )
@@ -84,6 +80,8 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
         network=network,
         prices=args.price,
         vm=(args.cores_per_vm, 0),
+        measured=default_run.measured(args, jobs),
+        jobs=jobs,
         folder=args.output,
         events=args.events,
         **{name: getattr(args, name) for name in alike},
@@ -96,7 +94,6 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     return RequestedRuns(
         scenario=scenario,
         runs=runs,
-        jobs=jobs,
         about=(
             *run_settings.about(
                 *(scenario, runs, generated, description, fabric),
@@ -152,18 +149,10 @@ def _cluster(
         cluster, notes = snapshot_cluster.cluster_of(found)
         notes = (*notes, *sources.unknown_hosts(found))
         return cluster, f"{_size(cluster)}, as on {snapshot.taken}", notes
-    generated = _generated(args)
+    generated = default_run.fabric(args)
     topology = generated.topology() if generated else sources.topology_of(args, args.topology)
     cluster = uniform(topology, *host_types(args.host, "--host"))
     return cluster, _size(cluster), ()
-
-
-def _generated(args: argparse.Namespace) -> fat_tree.FatTree | None:
-    """Return the fabric to generate, or None if a topology or a snapshot has it."""
-    if args.topology is not None or args.snapshot is not None:
-        return None
-    found: fat_tree.FatTree = args.generate or fat_tree.read(FABRIC, "--generate")
-    return found
 
 
 def _size(cluster: Cluster) -> str:
@@ -175,44 +164,6 @@ def _size(cluster: Cluster) -> str:
         f"{counted(len(topology.leaves), 'leaf switch')}, {topology.depth} levels, "
         f"{vcpus:,} vcpus, {memory_mb // 1024:,} GB"
     )
-
-
-def _jobs(
-    args: argparse.Namespace, communications: Communications | None
-) -> tuple[TraceJobs | Synthetic, int, str, tuple[str, ...]]:
-    """Return the jobs, their number, their description, and notes on what was left out."""
-    drawn = {name: getattr(args, field) for name, (field, _help) in DRAWN.items()}
-    if args.trace is not None:
-        for name, value in {"synthetic": args.synthetic, **drawn}.items():
-            if value is not None:
-                raise exceptions.SimulationError(
-                    f"--{name} is for drawn jobs: it does not go with a trace"
-                )
-        stated: dict[str, Any] = {
-            each.name: getattr(args, each.name, communications) for each in fields(Workload)
-        }
-        workload = Workload(**stated)
-        trace = TraceJobs(args.trace, workload, args.limit, tuple(args.partition))
-        rows = trace.statistics()
-        left_out = tuple(f"left out of {args.trace}: {text}" for text in rows.sentences())
-        load = f", {args.load:g} times as fast" if args.load != 1 else ""
-        description = f"{counted(rows.usable, 'job')} of {Path(args.trace).name}{load}"
-        return trace, rows.usable, description, left_out
-    if args.limit is not None or args.partition or args.load != 1 or args.memory != "none":
-        raise exceptions.SimulationError(
-            "--limit, --partition, --load and --memory are for a trace: name one"
-        )
-    count = args.synthetic or SYNTHETIC_JOBS
-    synthetic = Synthetic(
-        count,
-        vcpus=args.cores_per_vm,
-        classes=args.classes,
-        scores=args.scores,
-        applications=args.applications,
-        communications=communications,
-        **{DRAWN[name][0]: value for name, value in drawn.items() if value is not None},
-    )
-    return synthetic, count, f"{counted(count, 'job')}, drawn", ()
 
 
 def _model(

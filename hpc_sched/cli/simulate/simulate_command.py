@@ -17,6 +17,7 @@ from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.simulate import arguments, result_table
 from hpc_sched.cli.simulate.scenario_builder import RequestedRuns, requested_runs
 from hpc_sched.sim import result_files
+from hpc_sched.sim.measured_window import MeasuredPart
 from hpc_sched.sim.results import Result
 from hpc_sched.sim.scenario import Run, simulate
 from hpc_sched.sim.statistics.policy_comparison import Evidence, compare
@@ -37,8 +38,14 @@ class Simulate(HPCSchedLister):
     EPILOG = """\
 examples:
 
-  What stock Nova, Dudina2013 and the exact plan do to a thousand drawn jobs, on 256 hosts:
+  What stock Nova, Dudina2013 and the exact plan make of a steady load, on 256 hosts:
     hpc-sched simulate
+
+  Half that load, on a fabric of yours:
+    hpc-sched simulate --use 0.45 --topology topology.yaml --host vcpus=64,memory=262144
+
+  A trace without its first jobs, which find the cluster empty, and without its last:
+    hpc-sched simulate jobs.swf.gz --measure 20%,90%
 
   A trace on a topology of yours, every policy, with a report:
     hpc-sched simulate jobs.swf.gz --topology topology.yaml --host vcpus=64,memory=262144 \\
@@ -55,11 +62,16 @@ examples:
   What the jobs pay, and what a host in use earns, by policy:
     hpc-sched simulate jobs.swf.gz --classes sync=0.6,async=0.4 --price sync=0.03,async=0.07
 
+Without arguments drawn jobs arrive as fast as 90 % of the cluster needs (--use), under switches
+with twice as many ports down as up, and take longer where their VMs are apart (--hop-factors;
+assumed, not measured). The first 20 % and the last 10 % of the jobs are not measured (--measure).
+
 One row a run; with ten and more seeds the format table has one row a policy, with confidence
 intervals. Times in seconds. hop_byte_ratio and leaf_ratio are relative to the least that the
 same jobs could have alone on the cluster. core_hours are vcpus of VMs times hours, of all jobs that
 ran; host_core_hours are those of all cores of the hosts that had a VM. With --price the table has
-these and the revenue. --output writes runs.csv, results.json, report.html, and for each run a CSV
+these and the revenue. With --measure all numbers are of a part of the run, while the files of jobs
+have all jobs. --output writes runs.csv, results.json, report.html, and for each run a CSV
 with a row for every job. Ctrl-C ends the current run and writes the results so far; a second one
 ends the command.
 
@@ -102,7 +114,10 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         folder = parsed_args.output
         if folder is not None:
             result_files.prepare(folder)
-        found, notes = self._results(parsed_args, requested), requested.notes
+        found = self._results(parsed_args, requested)
+        empty = self._without_jobs(found)
+        output.note(*empty)
+        notes = (*requested.notes, *empty)
         if self._interrupted:
             self.exit_code = INTERRUPTED
             early = f"interrupted: {len(found)} of {len(requested.runs)} runs have results"
@@ -111,11 +126,25 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         if folder is not None:
             result_files.write(folder, found, self._settings(requested), notes)
             output.say(f"written to {folder}: {', '.join(result_files.FILES)}, and each run's jobs")
-        return self._table(parsed_args, found)
+        return self._table(parsed_args, found, requested.scenario.measured)
 
-    def _table(self, args: argparse.Namespace, found: Sequence[Result]) -> Table:
+    @staticmethod
+    def _without_jobs(found: Sequence[Result]) -> tuple[str, ...]:
+        """Return a note on runs in which no job is measured; empty if there are none."""
+        runs = [result for result in found if result.window and not result.summary.jobs]
+        if not runs:
+            return ()
+        first = runs[0]
+        assert first.window is not None
+        named = f"{first.summary.policy}, seed {first.summary.seed}"
+        more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+        return (f"no job was submitted in the time to measure, {first.window}: {named}{more}",)
+
+    def _table(
+        self, args: argparse.Namespace, found: Sequence[Result], measured: MeasuredPart
+    ) -> Table:
         comparison, all_columns = compare(found), bool(args.columns)
-        self.below = list(result_table.below(comparison))
+        self.below = list(result_table.below(comparison, measured))
         of_policies = comparison.evidence is Evidence.INTERVALS and not args.each_run
         if args.formatter == result_table.TABLE and of_policies:
             return result_table.of_policies(found, comparison, all_columns=all_columns)
@@ -145,7 +174,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
                 f"{failure.name} is missing: pip install 'hpc-sched[sim]'"
             ) from failure
         found: dict[Run, Result] = {}
-        runs, jobs = requested.runs, requested.jobs
+        runs, jobs = requested.runs, requested.scenario.jobs
         interval = 0.5 if sys.stderr.isatty() else 30.0  # seconds
         with tqdm(
             total=len(runs) * jobs, unit=" jobs", file=sys.stderr, mininterval=interval, delay=1

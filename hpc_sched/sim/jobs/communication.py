@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hpc_sched import decimals, exceptions, files, table_file
-from hpc_sched.sim.jobs.distributions import Distribution, Mix, mix_of
+from hpc_sched.sim import named_values
+from hpc_sched.sim.jobs.distributions import Distribution, Mix, mix_of, read
 from hpc_sched.sim.network.messages.patterns import NONE, PATTERNS, sends
 
 MAX_BYTES = 50_000_000
@@ -74,6 +75,17 @@ def read_patterns(text: str, what: str) -> Mix:
     :raises exceptions.ConfigError: stating what was expected
     """
     return mix_of(text, what, tuple(PATTERNS), MIX_FORM)
+
+
+def read_shares(text: str, what: str) -> Distribution:
+    """Return the distribution of shares stated by a text; numbers above 1 will count as 1.
+
+    :raises exceptions.ConfigError: stating what was expected
+    """
+    found = read(text, what, at_least=0)
+    if found.kind != "lognormal" and found.mean > 1:
+        raise named_values.error(what, "shares of the runtime, from 0 to 1", text)
+    return found
 
 
 def read_file(path: files.Path) -> Communications:

@@ -13,6 +13,7 @@ Application classes, and names of applications, are drawn by their shares: ``syn
 """
 
 import math
+import operator
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,14 +26,14 @@ from hpc_sched.sim import named_values
 Numbers = tuple[float, ...]
 
 MAX_NUMBER = 1e15  # differences and products of numbers up to this one are finite
-_LEAST = 1 / MAX_NUMBER  # of what must be above 0: its inverse is finite too
+LEAST = 1 / MAX_NUMBER  # of what must be above 0: its inverse is finite too
 MAX_SIGMA = 20.0  # exp(20 * 8) times a median is finite
 
 # Per kind: its form, and what its numbers must be.
 _KINDS: dict[str, tuple[str, str, Callable[[Numbers], bool]]] = {
     "constant": ("constant:NUMBER", "", lambda _: True),
     "uniform": ("uniform:LOW:HIGH", "LOW not above HIGH", lambda found: found[0] <= found[1]),
-    "exponential": ("exponential:MEAN", "a MEAN above 0", lambda found: found[0] >= _LEAST),
+    "exponential": ("exponential:MEAN", "a MEAN above 0", lambda found: found[0] >= LEAST),
     "lognormal": (
         "lognormal:MEDIAN:SIGMA",
         f"a MEDIAN above 0 and a SIGMA of 0 to {MAX_SIGMA:g}",
@@ -57,6 +58,20 @@ class Distribution:
     def lowest(self) -> float:
         """Lower bound of the numbers drawn."""
         return 0.0 if self.kind in ("exponential", "lognormal") else min(self.numbers)
+
+    @property
+    def mean(self) -> float:
+        """Mean of the numbers drawn, in closed form."""
+        match self.kind:
+            case "choice":
+                weighted = map(operator.mul, self.numbers, self.weights)
+                return math.fsum(weighted) / math.fsum(self.weights)
+            case "uniform":
+                return math.fsum(self.numbers) / 2
+            case "lognormal":
+                median, sigma = self.numbers
+                return median * math.exp(sigma**2 / 2)
+        return self.numbers[0]
 
     @property
     def is_constant(self) -> bool:
@@ -107,7 +122,7 @@ def read(text: str, what: str = "distribution", at_least: float | None = None) -
         is_weighted = any(equals for _, equals, _ in pairs)
         numbers = _numbers([number for number, _, _ in pairs])
         weights = _numbers([weight if is_weighted else "1" for _, _, weight in pairs])
-        if not numbers or not weights or min(weights) < _LEAST:
+        if not numbers or not weights or min(weights) < LEAST:
             raise error(f"{_CHOICE} with weights above 0")
     elif kind in _KINDS:
         form, needed, is_valid = _KINDS[kind]

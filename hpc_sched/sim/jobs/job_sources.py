@@ -162,7 +162,7 @@ class TraceJobs:
 
 _15_SECONDS = read("exponential:15")
 _UP_TO_128 = read("choice:4:8:16:32:64:128")
-_TEN_MINUTES = read("lognormal:600:1.5")
+_TEN_MINUTES = read("lognormal:600:1")
 _TWICE = read("constant:2")
 
 
