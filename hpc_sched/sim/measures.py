@@ -9,10 +9,10 @@ from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
 from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
-from hpc_sched.sim.measured_jobs import MeasuredJobs
-from hpc_sched.sim.measured_window import WHOLE_RUN, Window
+from hpc_sched.sim.measured.measured_jobs import MeasuredJobs
+from hpc_sched.sim.measured.measured_window import WHOLE_RUN, Window
+from hpc_sched.sim.measured.time_integrals import CROSSINGS, TimeIntegrals
 from hpc_sched.sim.series import Series
-from hpc_sched.sim.time_integrals import CROSSINGS, TimeIntegrals
 
 # At this number of samples every other one is dropped, and the interval doubles: the samples cover
 # the whole run evenly and in bounded memory. Even: the last sample is dropped, so the next is due

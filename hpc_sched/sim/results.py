@@ -8,7 +8,7 @@ import numpy as np
 
 from hpc_sched.core.cost import Prices
 from hpc_sched.sim.jobs.job_record import Outcome
-from hpc_sched.sim.measured_window import WHOLE_RUN, Window
+from hpc_sched.sim.measured.measured_window import WHOLE_RUN, Window
 from hpc_sched.sim.series import Series
 from hpc_sched.sim.simulation import Simulation
 

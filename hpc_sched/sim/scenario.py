@@ -22,7 +22,7 @@ from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
 from hpc_sched.sim.installed import POLICIES, QUEUES
 from hpc_sched.sim.jobs.job_record import JobRecord
 from hpc_sched.sim.jobs.job_sources import Synthetic, TraceJobs
-from hpc_sched.sim.measured_window import ALL_OF_IT, MeasuredPart
+from hpc_sched.sim.measured.measured_window import ALL_OF_IT, MeasuredPart
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.network.neighbours.job_speeds import JobNetwork
 from hpc_sched.sim.queues.queue_discipline import DEFAULTS, QueueOptions

@@ -6,7 +6,7 @@ from hpc_sched.sim.cluster.cluster import Cluster, HostType, uniform
 from hpc_sched.sim.installed import POLICIES
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import JobRecord
-from hpc_sched.sim.measured_window import WHOLE_RUN, Window
+from hpc_sched.sim.measured.measured_window import WHOLE_RUN, Window
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.queues.in_order import Fcfs
 from hpc_sched.sim.simulation import Discipline, Simulation

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.exceptions import ConfigError, SimulationError
-from hpc_sched.sim import measured_window
 from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.measured_window import ALL_OF_IT, WHOLE_RUN, Window
+from hpc_sched.sim.measured import measured_window
+from hpc_sched.sim.measured.measured_window import ALL_OF_IT, WHOLE_RUN, Window
 from hpc_sched.sim.results import Result, result_of
 from hpc_sched.sim.statistics.columns import Scope
 from hpc_sched.sim.statistics.policy_comparison import compare

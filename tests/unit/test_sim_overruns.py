@@ -10,7 +10,7 @@ from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_sources import Synthetic, TraceJobs
-from hpc_sched.sim.measured_jobs import SLOWDOWN_BOUND
+from hpc_sched.sim.measured.measured_jobs import SLOWDOWN_BOUND
 from hpc_sched.sim.queues.in_order import Easy, Fcfs
 from hpc_sched.sim.results import result_of
 from hpc_sched.sim.simulation import Simulation

@@ -24,10 +24,10 @@ from hpc_sched.core.constraints.constraint import LevelConstraint
 from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.core.processors import processor_speeds
 from hpc_sched.core.sharing import mdobp_classes
-from hpc_sched.sim import measured_window
 from hpc_sched.sim.cluster import fat_tree
 from hpc_sched.sim.cluster.cluster import DEFAULT_HOST, HOST_FORM
 from hpc_sched.sim.installed import POLICIES, QUEUES
+from hpc_sched.sim.measured import measured_window
 from hpc_sched.sim.queues.queue_discipline import DEPTH, HALF_LIFE
 from hpc_sched.sim.statistics.estimate import LEAST_SEEDS
 

@@ -11,8 +11,8 @@ import math
 from hpc_sched.sim.cluster import fat_tree
 from hpc_sched.sim.jobs.communication import read_patterns
 from hpc_sched.sim.jobs.distributions import Mix
-from hpc_sched.sim.measured_window import ALL_OF_IT, MeasuredPart
-from hpc_sched.sim.measured_window import read as read_part
+from hpc_sched.sim.measured.measured_window import ALL_OF_IT, MeasuredPart
+from hpc_sched.sim.measured.measured_window import read as read_part
 
 # The default comparison: stock Nova, Dudina2013, the exact plan.
 POLICIES = ("nova-default", "dudina2013", "exact-plan")

@@ -8,7 +8,7 @@ from typing import Any
 
 from hpc_sched.cli.common import output
 from hpc_sched.cli.common.base_command import Table
-from hpc_sched.sim.measured_window import ALL_OF_IT, MeasuredPart
+from hpc_sched.sim.measured.measured_window import ALL_OF_IT, MeasuredPart
 from hpc_sched.sim.results import Result, Summary
 from hpc_sched.sim.statistics.columns import COLUMNS, IMPORTANT, plus_minus
 from hpc_sched.sim.statistics.estimate import Estimate

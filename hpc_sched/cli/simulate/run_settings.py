@@ -13,7 +13,7 @@ from hpc_sched.sim.cluster.fat_tree import FatTree
 from hpc_sched.sim.installed import QUEUES
 from hpc_sched.sim.jobs.distributions import ZERO, Distribution, Mix
 from hpc_sched.sim.jobs.job_sources import Synthetic, Workload
-from hpc_sched.sim.measured_window import ALL_OF_IT
+from hpc_sched.sim.measured.measured_window import ALL_OF_IT
 from hpc_sched.sim.queues.queue_discipline import Queue, QueueOptions
 from hpc_sched.sim.runtime import runtime_model
 from hpc_sched.sim.scenario import Run, Scenario

@@ -17,7 +17,7 @@ from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.simulate import arguments, result_table
 from hpc_sched.cli.simulate.scenario_builder import RequestedRuns, requested_runs
 from hpc_sched.sim import result_files
-from hpc_sched.sim.measured_window import MeasuredPart
+from hpc_sched.sim.measured.measured_window import MeasuredPart
 from hpc_sched.sim.results import Result
 from hpc_sched.sim.scenario import Run, simulate
 from hpc_sched.sim.statistics.policy_comparison import Evidence, compare

@@ -9,7 +9,7 @@ from hpc_sched.core.cost import Usage
 from hpc_sched.core.extra_spec_names import APP_CLASSES
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
 from hpc_sched.sim.cluster.placed_job import PlacedJob
-from hpc_sched.sim.measured_window import WHOLE_RUN, Window
+from hpc_sched.sim.measured.measured_window import WHOLE_RUN, Window
 
 # What is integrated: vcpus and MB of all jobs, crossings of leaves, hosts in use, their cores, and
 # the vcpus of each class.

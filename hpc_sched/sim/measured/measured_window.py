@@ -1,12 +1,12 @@
 """The part of a run that is measured: a window of simulated time, stated in s or in % of the jobs.
 
-===========  ==================================================================
-``3600,``    from 3600 s to the end of the run
-``3600,7e4`` from 3600 s until before 70000 s
-``20%,90%``  without the first 20 % of the jobs and the last 10 %
-``,90%``     from the start, without the last 10 % of the jobs
-``,``        the whole run
-===========  ==================================================================
+============  ==================================================================
+``3600,``     from 3600 s to the end of the run
+``3600,7e4``  from 3600 s until before 70000 s
+``20%,90%``   without the first 20 % of the jobs and the last 10 %
+``,90%``      from the start, without the last 10 % of the jobs
+``,``         the whole run
+============  ==================================================================
 """
 
 import math
