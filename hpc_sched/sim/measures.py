@@ -11,7 +11,8 @@ from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 from hpc_sched.sim.measured.measured_jobs import MeasuredJobs
 from hpc_sched.sim.measured.measured_window import WHOLE_RUN, Window
-from hpc_sched.sim.measured.time_integrals import CROSSINGS, TimeIntegrals
+from hpc_sched.sim.measured.time_integrals import CROSSINGS as _CROSSINGS
+from hpc_sched.sim.measured.time_integrals import TimeIntegrals
 from hpc_sched.sim.series import Series
 
 # At this number of samples every other one is dropped, and the interval doubles: the samples cover
@@ -103,7 +104,7 @@ class Measures:
         series.running.append(self._running)
         series.waiting.append(waiting)
         series.done.append(self.outcomes[Outcome.DONE])
-        series.crossing.append(float(self._now[CROSSINGS]) / len(self._leaves))
+        series.crossing.append(float(self._now[_CROSSINGS]) / len(self._leaves))
         series.leaves.append(self._shares)
         for samples, largest in zip(series.gangs.values(), self._largest, strict=True):
             samples.append(largest)
