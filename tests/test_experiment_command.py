@@ -73,20 +73,24 @@ def test_rows_for_programs_have_verdicts_and_settings_but_no_notes(call):
     code, out, _ = call("dudina2013", "--runs", "1", "-f", "csv")
     assert code == 0
     rows = list(csv.DictReader(io.StringIO(out)))
-    assert {row["table"] for row in rows} == {"Dudina2013, section 4"}
-    assert (rows[0]["verdict"], rows[0]["why"][:12]) == ("not reproduced", "The mean is ")
+    parts = ["", ", all benchmarks", ", where a gain begins"]
+    assert list(dict.fromkeys(row["table"] for row in rows)) == [
+        f"Dudina2013, section 4{part}" for part in parts
+    ]
+    assert rows[0]["verdict"] in {"explained in part", "not reproduced"}
+    assert rows[0]["why"].startswith("The mean is ")
     assert (rows[1]["numbers"], rows[1]["mean less by, %"]) == ("published", "14.0")
     assert rows[2]["numbers"] == "simulated"
-    settings = {row["setting"]: row for row in rows if row["setting"]}
+    settings = {row["setting"]: row for row in rows if row["table"] == rows[0]["table"]}
     assert settings["VMs of the job"]["stated in section"] == "4"
     assert settings["link of a host"]["stated in section"] == "guessed"
     assert "nothing slows the job down" not in out
 
 
 def test_the_same_seed_gives_the_same_text_and_another_one_another(call):
-    _, once, _ = call("dudina2013", "--runs", "1")
-    assert call("dudina2013", "--runs", "1")[1] == once
-    assert call("dudina2013", "--runs", "1", "--seed", "2")[1] != once
+    _, once, _ = call("gupta2012", "--runs", "1")
+    assert call("gupta2012", "--runs", "1")[1] == once
+    assert call("gupta2012", "--runs", "1", "--seed", "2")[1] != once
 
 
 @pytest.mark.parametrize("name", ["trace.swf", "trace.swf.gz"])

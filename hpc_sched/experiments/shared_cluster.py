@@ -8,15 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hpc_sched.core.arrays import Reals
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.tie_order import TieOrder
-from hpc_sched.sim.runtime import traffic
-from hpc_sched.sim.runtime.network import Flows, fat_tree, makespan, together
+from hpc_sched.sim.network.flows import Flows, no_flows
+from hpc_sched.sim.network.links import Network, fat_tree, paths_between
+from hpc_sched.sim.network.placed_steps import PlacedSteps
+from hpc_sched.sim.network.step import Iteration, volume
 from hpc_sched.topology.model import Topology
 
 OtherJobs = tuple[tuple[int, ...], ...]  # per job, the hosts of its VMs in the order of its ring
+Placement = Callable[[Problem, random.Random], Mapping[str, Sequence[int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,76 +28,98 @@ class NetworkSetup:
     All values are guessed. 48-port switches with 32 hosts leave room for a group of 16 under one
     leaf of a cluster that is 40 % full. Oversubscription is the upper end of what Al-Fares et
     al. ("A scalable, commodity data center network architecture", 2008) call typical, 2.5:1 to
-    8:1; at 4:1 the mean load of such a cluster does not fill its uplinks.
+    8:1.
     """
 
     share: float  # communication in an iteration, alone under one leaf
-    iterations: int = 20  # of one run
+    iterations: int = 20  # of one run; other jobs that communicate are drawn for each
     leaves: int = 4
     hosts_a_leaf: int = 32
     host_rate: float = 125e6  # bytes/s, gigabit Ethernet
     oversubscription: float = 8.0
     taken: float = 0.4  # fraction of the hosts with a VM of another job
     neighbour_vms: int = 8  # of one other job
-    talking: float = 0.3  # fraction of the time in which such a job communicates
+    talking: float = 0.3  # fraction of the iterations in which such a job communicates
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawnRun:
+    """What is drawn for one run: all placements have the same other jobs."""
+
+    network: Network
+    places: Mapping[str, Sequence[int]]  # hosts of the VMs, by the name of the placement
+    others: tuple[Flows, ...]  # of other jobs, by iteration
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementRun:
-    """One run of the job under one placement."""
+    """One run of a program under one placement."""
 
+    program: str
     placement: str
     leaves: int  # with VMs of the job
     hop_bytes: float  # one byte a pair, as Dudina2013 evaluates the metric
-    computation: float  # s an iteration
     communication: float  # s an iteration, mean of the run
-
-    @property
-    def time(self) -> float:
-        """Duration of an iteration, s; equal for all processes."""
-        return self.computation + self.communication
 
 
 def measured(
     setup: NetworkSetup,
-    sent: Reals,
+    programs: Mapping[str, Iteration],
     seed: int,
     runs: int,
-    place: Callable[[Problem, random.Random], Mapping[str, Sequence[int]]],
+    place: Placement,
+    vms: int,
 ) -> Iterator[PlacementRun]:
-    """Yield the placements of each run, with their times. The same seed gives the same ones.
+    """Yield a row for each run, placement and program, in this order.
 
-    All placements of a run have the same neighbours, which communicate in the same iterations.
+    The same seed gives the same rows. Ranks wait for each other after every step.
     """
+    for drawn in drawn_runs(setup, seed, runs, place, vms):
+        topology = drawn.network.topology
+        for placement, places in drawn.places.items():
+            hosts = np.array(places, dtype=np.int64)
+            counts = Counter(topology.hosts[host] for host in places)
+            for program, steps in programs.items():
+                placed = PlacedSteps.of(drawn.network, steps, hosts)
+                yield PlacementRun(
+                    *(program, placement, len(set(topology.leaf_index[hosts].tolist()))),
+                    hop_bytes=hop_bytes_of_counts(topology=topology, counts=counts),
+                    communication=_mean_seconds(drawn.network, placed, drawn.others),
+                )
+
+
+def _mean_seconds(network: Network, placed: PlacedSteps, others: Sequence[Flows]) -> float:
+    """Return the mean time that the messages of an iteration take with each of the others, s."""
+    used = np.setdiff1d(placed.links, [network.padding])
+    alone = placed.seconds(network.capacity, no_flows(placed.links.shape[1]))
+    # Flows that share no link with the job's change nothing, and under one leaf none does.
+    return statistics.fmean(
+        placed.seconds(network.capacity, heard) if np.isin(heard.links, used).any() else alone
+        for heard in others
+    )
+
+
+def drawn_runs(
+    setup: NetworkSetup, seed: int, runs: int, place: Placement, vms: int
+) -> Iterator[DrawnRun]:
+    """Yield the runs of a seed: other jobs, places, and which jobs communicate when."""
     topology = fabric(setup)
     network = fat_tree(topology, host_rate=setup.host_rate, oversubscription=setup.oversubscription)
-    computation = compute_time(setup, sent)
     for run in range(1, runs + 1):
         draw = random.Random(f"{seed} {run}")
         others = neighbours(setup, topology, draw)
-        placed = place(group_problem(topology, others, len(sent), f"group{run}"), draw)
-        noise = [chatter(setup, others, draw) for _ in range(setup.iterations)]
-        for name, places in placed.items():
-            flows = traffic.flows(sent, places)
-            times = [makespan(network, together([flows, heard])) for heard in noise]
-            leaves = len(set(topology.leaf_index[list(places)].tolist()))
-            counts = Counter(topology.hosts[place] for place in places)
-            yield PlacementRun(
-                *(name, leaves),
-                hop_bytes=hop_bytes_of_counts(topology=topology, counts=counts),
-                computation=computation,
-                communication=statistics.fmean(times),
-            )
+        places = place(group_problem(topology, others, vms, f"group{run}"), draw)
+        heard = tuple(chatter(setup, network, others, draw) for _ in range(setup.iterations))
+        yield DrawnRun(network, places, heard)
 
 
-def compute_time(setup: NetworkSetup, sent: Reals) -> float:
+def compute_time(setup: NetworkSetup, steps: Iteration) -> float:
     """Return the computation of an iteration, s.
 
     Communication takes its share of an iteration if the job has a leaf for itself, and each VM
     sends and receives at the rate of its host's link.
     """
-    alone = float(sent.sum(axis=1).max()) / setup.host_rate
-    return alone * (1 - setup.share) / setup.share
+    return volume(steps) / setup.host_rate * (1 - setup.share) / setup.share
 
 
 def fabric(setup: NetworkSetup) -> Topology:
@@ -115,13 +139,15 @@ def neighbours(setup: NetworkSetup, topology: Topology, draw: random.Random) -> 
     return tuple(tuple(drawn[i : i + size]) for i in range(0, len(drawn), size))
 
 
-def chatter(setup: NetworkSetup, others: OtherJobs, draw: random.Random) -> Flows:
-    """Return the flows of the other jobs during one iteration.
+def chatter(setup: NetworkSetup, network: Network, others: OtherJobs, draw: random.Random) -> Flows:
+    """Return the flows of the other jobs during one iteration, which do not end in it.
 
     Each job communicates with the probability ``talking``: around its ring, at any rate.
     """
-    heard = [job for job in others if draw.random() < setup.talking]
-    return together(traffic.flows(traffic.ring(len(job), np.inf), job) for job in heard)
+    heard = [job for job in others if draw.random() < setup.talking and len(job) > 1]
+    source = np.array([host for job in heard for host in job], dtype=np.int64)
+    target = np.array([host for job in heard for host in (*job[1:], job[0])], dtype=np.int64)
+    return Flows.on(paths_between(network, source, target))
 
 
 def group_problem(topology: Topology, others: OtherJobs, vms: int, group_id: str) -> Problem:
