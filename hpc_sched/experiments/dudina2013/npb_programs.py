@@ -1,7 +1,7 @@
 """NPB's programs on 16 ranks, class C: what each sends in an iteration, and what it computes.
 
 Bytes, and operations as the programs print them in Mop/s, are read from the sources of NPB 3.3 for
-MPI. Left out: sums of a few numbers over all ranks, and the rims of faces.
+MPI. Left out: sums of a few numbers over all ranks, and ghost points at the edges of faces.
 """
 
 import math
@@ -102,8 +102,8 @@ def _lower_upper(grid: Array) -> Iteration:
     down, right = (grid[:-1], grid[1:]), (grid[:, :-1], grid[:, 1:])
     edge = 5 * POINTS / SIDE * DOUBLE
     return (
-        *(_one_way(pairs, edge, POINTS - 2) for pairs in ((down, right), _back(down, right))),
-        *(_one_way((each, *_back(each)), 2 * POINTS * edge) for each in (down, right)),
+        *(_messages(pairs, edge, POINTS - 2) for pairs in ((down, right), _back(down, right))),
+        *(_messages((each, *_back(each)), 2 * POINTS * edge) for each in (down, right)),
     )
 
 
@@ -116,7 +116,7 @@ def _multigrid(here: Array) -> Iteration:
     grid = here.reshape(4, 2, 2)
     local = EDGE // 4, EDGE // 2, EDGE // 2
     return tuple(
-        _one_way(
+        _messages(
             [(grid, np.roll(grid, by, axis)) for by in (-1, 1)],
             math.prod(local) / local[axis] * DOUBLE * 4 / 3,
             times=3,
@@ -129,7 +129,9 @@ def _conjugate_gradient(here: Array) -> Iteration:
     """Return the exchanges of CG on 4 * 4 ranks, one of them with the transposed rank (CG/cg.f)."""
     part = ROWS / SIDE * DOUBLE
     transposed = here % SIDE * SIDE + here // SIDE
-    return tuple(_one_way([(here, to)], part, INNER + 1) for to in (here ^ 1, here ^ 2, transposed))
+    return tuple(
+        _messages([(here, to)], part, INNER + 1) for to in (here ^ 1, here ^ 2, transposed)
+    )
 
 
 def _all_to_all(data: float) -> Iteration:
@@ -140,8 +142,8 @@ def _all_to_all(data: float) -> Iteration:
     return iteration("alltoall", RANKS, data / RANKS * (RANKS - 1) / RANKS)
 
 
-def _one_way(messages: Iterable[tuple[Array, Array]], size: float, times: int = 1) -> Step:
-    return step([(sender.ravel(), to.ravel()) for sender, to in messages], size, times)
+def _messages(pairs: Iterable[tuple[Array, Array]], size: float, times: int = 1) -> Step:
+    return step([(sender.ravel(), to.ravel()) for sender, to in pairs], size, times)
 
 
 def _back(*messages: tuple[Array, Array]) -> tuple[tuple[Array, Array], ...]:
