@@ -13,8 +13,8 @@ from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.sim.network.flows import Flows, no_flows
 from hpc_sched.sim.network.links import Network, fat_tree, paths_between
+from hpc_sched.sim.network.messages.step import Iteration, volume
 from hpc_sched.sim.network.placed_steps import PlacedSteps
-from hpc_sched.sim.network.step import Iteration, volume
 from hpc_sched.topology.model import Topology
 
 OtherJobs = tuple[tuple[int, ...], ...]  # per job, the hosts of its VMs in the order of its ring

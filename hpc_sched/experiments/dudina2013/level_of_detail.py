@@ -7,8 +7,8 @@ import numpy as np
 from hpc_sched.experiments.dudina2013.npb_programs import RANKS, block_tridiagonal_steps
 from hpc_sched.experiments.dudina2013.placements import place
 from hpc_sched.experiments.shared_cluster import NetworkSetup, compute_time, drawn_runs
+from hpc_sched.sim.network.messages.program import programs
 from hpc_sched.sim.network.placed_steps import PlacedSteps
-from hpc_sched.sim.network.program import programs
 from hpc_sched.sim.network.replay import replay
 
 
