@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from hpc_sched.sim.results import Result, Summary
-from hpc_sched.sim.series import Series
+from hpc_sched.sim.series import Series, Totals
 
 # A run without a job.
 _NOTHING = Summary(
@@ -40,7 +40,7 @@ _NOTHING = Summary(
     revenue_per_host_hour=None,
     revenue_per_host_core_hour=None,
 )
-NO_SERIES = Series([], [], [], [], [], [], [], {"leaf": [], "core": []}, [])
+NO_SERIES = Series([], [], [], [], [], [], [], {"leaf": [], "core": []}, [], Totals.empty())
 
 
 def empty(policy: str, **known: Any) -> Result:
@@ -53,6 +53,18 @@ def lived(
 ) -> Result:
     """Return a run with as many samples, a step in s apart; the seed moves its numbers a little."""
     numbers = range(samples)
+    # What a sample has holds until the next one; the run ends a step after the last.
+    sums = range(samples + 1)
+    totals = Totals(
+        time=[step * i for i in sums],
+        done=list(sums),
+        ended=list(sums),
+        vcpus=[step * sum((j + seed) % 10 / 10 for j in range(i)) for i in sums],
+        memory=[step * sum(j % 5 / 10 for j in range(i)) for i in sums],
+        running=[step * sum(j % 7 for j in range(i)) for i in sums],
+        waiting=[step * sum(j % 3 for j in range(i)) for i in sums],
+        crossing=[step * sum(j % 4 / 2 for j in range(i)) for i in sums],
+    )
     series = Series(
         time=[step * i for i in numbers],
         vcpus=[(i + seed) % 10 / 10 for i in numbers],
@@ -63,6 +75,7 @@ def lived(
         crossing=[i % 4 / 2 for i in numbers],
         gangs={"leaf": [8 - i % 8 for i in numbers], "core": [64 - i % 60 for i in numbers]},
         leaves=[[(i + leaf) % 5 / 4 for leaf in range(leaves)] for i in numbers],
+        totals=totals,
     )
     summary = replace(
         _NOTHING,

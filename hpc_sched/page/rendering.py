@@ -17,10 +17,13 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import AutoLocator, MaxNLocator
 
-WIDTH = 6.0  # inches of 96 pixels
-HEIGHT = 3.1
+# Inches of 96 pixels. Labels are legible where a picture is shrunk to the width of a phone.
+WIDTH = 4.8
+HEIGHT = 2.7
 _RASTER = 144  # pixels an inch, of what is no vector graphic
+_TICKS = 7  # intervals between ticks of an axis, at most
 
 # Any: the type of matplotlib's keys differs between the supported releases.
 _STYLE: dict[Any, Any] = {
@@ -36,8 +39,8 @@ _STYLE: dict[Any, Any] = {
     "font.size": 9.0,
     "grid.color": "#e2e2e2",
     "grid.linewidth": 0.6,
-    "lines.linewidth": 1.5,
-    "lines.markersize": 4.5,
+    "lines.linewidth": 1.25,
+    "lines.markersize": 4.0,
     # Text remains text: it can be searched, and is a third of its outlines' size.
     "svg.fonttype": "none",
     # A dollar in a name is a dollar.
@@ -83,6 +86,11 @@ def drawn(name: str, label: str, draw: Callable[[Figure], None], height: float =
         layout = ConstrainedLayoutEngine()
         figure = Figure(figsize=(WIDTH, height), dpi=72, layout=layout)
         draw(figure)
+        # The layout changes the sizes of axes: with a number of ticks that depends on the size,
+        # it would leave room for other labels than those that are drawn.
+        for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+            if isinstance(axis.get_major_locator(), AutoLocator):
+                axis.set_major_locator(MaxNLocator(_TICKS, steps=[1, 2, 2.5, 5, 10]))
         # Laid out once: savefig would draw everything a second time for it.
         layout.execute(figure)
         figure.set_layout_engine(None)

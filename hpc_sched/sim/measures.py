@@ -11,9 +11,8 @@ from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 from hpc_sched.sim.measured.measured_jobs import MeasuredJobs
 from hpc_sched.sim.measured.measured_window import WHOLE_RUN, Window
-from hpc_sched.sim.measured.time_integrals import CROSSINGS as _CROSSINGS
-from hpc_sched.sim.measured.time_integrals import TimeIntegrals
-from hpc_sched.sim.series import Series
+from hpc_sched.sim.measured.time_integrals import CROSSINGS, RUNNING, WAITING, TimeIntegrals
+from hpc_sched.sim.series import Series, Totals
 
 # At this number of samples every other one is dropped, and the interval doubles: the samples cover
 # the whole run evenly and in bounded memory. Even: the last sample is dropped, so the next is due
@@ -48,7 +47,7 @@ class Measures:
         self.outcomes: Counter[Outcome] = Counter()  # of all jobs, in the window or not
         topology = cluster.topology
         gangs: dict[str, list[int]] = {level: [] for level in topology.levels}
-        self.series = Series([], [], [], [], [], [], [], gangs, [])
+        self.series = Series([], [], [], [], [], [], [], gangs, [], Totals.empty())
         self._leaf = topology.leaf_index
         self._leaves, first = np.unique(self._leaf, return_index=True)
         # The switch of each level above each leaf. Shape (levels, leaves)
@@ -72,8 +71,12 @@ class Measures:
         self._now = self.integrals.now
         self._share = self.integrals.share
 
-    def advance(self, time: float) -> None:
-        """Advance to the time of the next change."""
+    def advance(self, time: float, waiting: int = 0) -> None:
+        """Advance to the time of the next change.
+
+        :param waiting: jobs that have waited since the change before
+        """
+        self._now[WAITING] = waiting
         self.integrals.advance(time)
 
     def started(self, placed: PlacedJob) -> None:
@@ -104,15 +107,35 @@ class Measures:
         series.running.append(self._running)
         series.waiting.append(waiting)
         series.done.append(self.outcomes[Outcome.DONE])
-        series.crossing.append(float(self._now[_CROSSINGS]) / len(self._leaves))
+        series.crossing.append(float(self._now[CROSSINGS]) / len(self._leaves))
         series.leaves.append(self._shares)
         for samples, largest in zip(series.gangs.values(), self._largest, strict=True):
             samples.append(largest)
+        self._sum_up(now)
         if len(series.time) >= MOST_SAMPLES:
             for every in series.lists:
                 del every[1::2]
+            series.totals.thin(series.time)
             self._interval *= 2
         return self.series.time[-1] + self._interval
+
+    def concluded(self) -> None:
+        """Add the totals of the whole run to the series."""
+        totals, now = self.series.totals, self.integrals.time
+        if totals.time[-1:] == [now]:  # a sample of the last moment lacks the jobs left
+            for numbers in totals.lists:
+                numbers.pop()
+        self._sum_up(now)
+
+    def _sum_up(self, now: float) -> None:
+        """Add the totals until now to the series."""
+        sums = self.integrals.of_run.tolist()
+        ended = self.outcomes.total() - self.outcomes[Outcome.REFUSED]
+        self.series.totals.append(
+            *(now, self.outcomes[Outcome.DONE], ended),
+            *(self._share(sums[VCPUS], VCPUS), self._share(sums[MEMORY_MB], MEMORY_MB)),
+            *(sums[RUNNING], sums[WAITING], sums[CROSSINGS] / len(self._leaves)),
+        )
 
     def _look_at_leaves(self, state: ClusterState) -> None:
         """Count what a sample has of leaves and switches. O(hosts + leaves * levels)."""

@@ -1,7 +1,60 @@
-"""The samples of a run."""
+"""The samples of a run, and its totals until each of them."""
 
 from dataclasses import dataclass, fields
 from typing import Any
+
+# A row of totals is kept if more than one job in this number has ended since the row before it.
+FEWEST_ENDED = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Totals from the start of a run until each sample, and until its end: one list per measure.
+
+    The difference of two integrals over the time between them is the mean of that time, whatever
+    samples were dropped between them. There are totals of all samples, and of more moments where
+    many jobs ended.
+    """
+
+    time: list[float]  # s; the last is the end of the run
+    done: list[int]  # jobs
+    ended: list[int]  # jobs done, killed or failed; at the end of the run also those that are left
+    # Integrals over time.
+    vcpus: list[float]  # share in use, times s
+    memory: list[float]  # share in use, times s
+    running: list[float]  # jobs times s
+    waiting: list[float]  # jobs times s
+    crossing: list[float]  # jobs with VMs under a leaf and under others, mean over leaves, times s
+
+    @classmethod
+    def empty(cls) -> "Totals":
+        """Return totals before the first sample."""
+        return cls(*([] for _ in fields(cls)))
+
+    def append(self, *row: float) -> None:
+        """Append a number to each list, in their order."""
+        for numbers, number in zip(self.lists, row, strict=True):
+            numbers.append(number)
+
+    def thin(self, times: list[float]) -> None:
+        """Keep the rows of some times, and others between which many jobs have ended. Linear.
+
+        So the time in which most jobs end keeps its rows when a few jobs run much longer.
+        """
+        kept, last = [], self.ended[0]
+        wanted, many = frozenset(times), self.ended[-1] / FEWEST_ENDED
+        for i, ended in enumerate(self.ended):
+            after = self.ended[min(i + 1, len(self.ended) - 1)]
+            if self.time[i] in wanted or after - last > many:
+                kept.append(i)
+                last = ended
+        for numbers in self.lists:
+            numbers[:] = [numbers[i] for i in kept]
+
+    @property
+    def lists(self) -> list[list[Any]]:
+        """All of them."""
+        return [getattr(self, field.name) for field in fields(self)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +70,11 @@ class Series:
     crossing: list[float]  # jobs with VMs under a leaf and under others, mean over leaves
     gangs: dict[str, list[int]]  # level to the largest group that fits under one of its switches
     leaves: list[list[float]]  # share of each leaf's vcpus in use. Shape (samples, leaves)
+    totals: Totals
 
     @property
     def lists(self) -> list[list[Any]]:
-        """All of them."""
-        named = (getattr(self, field.name) for field in fields(self) if field.name != "gangs")
+        """All of them, without the totals."""
+        parts = ("gangs", "totals")
+        named = (getattr(self, field.name) for field in fields(self) if field.name not in parts)
         return [*named, *self.gangs.values()]

@@ -95,7 +95,7 @@ class Simulation:
         while (time := self.engine.peek()) <= until and not stopped():
             if not (self._more or self.state.jobs or (self.waiting and self._repairs)):
                 break
-            self.measures.advance(time)
+            self.measures.advance(time, len(self.waiting))
             kinds = set()
             while self.engine.peek() == time:
                 kinds.add(self.engine.step())
@@ -120,6 +120,7 @@ class Simulation:
             raise exceptions.ConservationError(
                 f"{self.submitted} jobs were submitted, {self.recorded} are accounted for"
             )
+        self.measures.concluded()
 
     def start(self, job: Job, accept: Callable[[PlacedJob], bool] | None = None) -> bool:
         """Start a waiting job if the policy finds hosts for it; return whether it did."""

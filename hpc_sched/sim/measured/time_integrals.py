@@ -11,9 +11,9 @@ from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.measured.measured_window import WHOLE_RUN, Window
 
-# What is integrated: vcpus and MB of all jobs, crossings of leaves, hosts in use, their cores, and
-# the vcpus of each class.
-CROSSINGS = 2
+# What is integrated: vcpus and MB of all jobs, crossings of leaves, hosts in use, their cores, the
+# vcpus of each class, jobs that run and jobs that wait.
+CROSSINGS, RUNNING, WAITING = 2, -2, -1
 _TAKEN, _HOSTS, _CORES = slice(VCPUS, MEMORY_MB + 1), 3, 4
 _CLASS = {name: i for i, name in enumerate(APP_CLASSES, start=5)}
 _HOUR = 3600.0  # s
@@ -29,7 +29,7 @@ class TimeIntegrals:
     def __init__(self, cluster: Cluster, window: Window = WHOLE_RUN) -> None:
         """Start at time 0, without a job."""
         # At this moment: what jobs occupy, changed in place. Integrals have it times s.
-        self.now = np.zeros(5 + len(APP_CLASSES))
+        self.now = np.zeros(7 + len(APP_CLASSES))
         self.most_crossing = 0  # jobs at one leaf at one time
         self._cluster = cluster
         self._window = window
@@ -39,10 +39,10 @@ class TimeIntegrals:
         self._total = cluster.free_at_start.sum(axis=0).astype(np.float64)
         self._running = 0
         self._began = math.inf
-        self._time = self._busy_until = 0.0
-        self._sums = np.zeros_like(self.now)  # from the start until now
+        self.time = self._busy_until = 0.0  # s
+        self.of_run = np.zeros_like(self.now)  # integrals from the start until now
         # The sums at each bound of the window that time has reached.
-        self._sums_at = {0.0: self._sums.copy()}
+        self._sums_at = {0.0: self.of_run.copy()}
         # VMs that are no jobs stay: their hosts are in use all the time, whatever jobs do.
         used = cluster.total * 0 if cluster.used is None else cluster.used
         always: Mask = np.any(used, axis=1)
@@ -54,24 +54,24 @@ class TimeIntegrals:
     def advance(self, time: float) -> None:
         """Advance to the time of the next change."""
         window = self._window
-        if self._time <= window.since < time:
+        if self.time <= window.since < time:
             # Jobs that run at this bound have started before it, and cross leaves inside.
             self.most_crossing = max(self.most_crossing, int(self._crossing.max()))
         for bound in (window.since, window.until):
-            if self._time < bound <= time:
+            if self.time < bound <= time:
                 self._integrate(bound)
-                self._sums_at[bound] = self._sums.copy()
+                self._sums_at[bound] = self.of_run.copy()
         self._integrate(time)
 
     def started(self, placed: PlacedJob) -> None:
         """Count a job that has started."""
         self._change(placed, 1)
-        self._began = min(self._began, self._time)
+        self._began = min(self._began, self.time)
 
     def ended(self, placed: PlacedJob) -> None:
         """Count a job that has left its hosts, for any reason."""
         self._change(placed, -1)
-        self._busy_until = self._time
+        self._busy_until = self.time
 
     @property
     def span(self) -> float:
@@ -79,7 +79,7 @@ class TimeIntegrals:
 
         The part of it that is in the window.
         """
-        end = self._time if self._running else self._busy_until
+        end = self.time if self._running else self._busy_until
         window = self._window
         return max(min(end, window.until) - max(self._began, window.since), 0.0)
 
@@ -114,18 +114,19 @@ class TimeIntegrals:
     @property
     def _integrals(self) -> Reals:
         """The integrals over the window, as far as time has come."""
-        end = self._sums_at.get(self._window.until, self._sums)
+        end = self._sums_at.get(self._window.until, self.of_run)
         found: Reals = end - self._sums_at.get(self._window.since, end)
         return found
 
     def _integrate(self, time: float) -> None:
-        self._sums += self.now * (time - self._time)
-        self._time = time
+        self.of_run += self.now * (time - self.time)
+        self.time = time
 
     def _change(self, placed: PlacedJob, sign: int) -> None:
         """Count a job that starts (sign 1), or leaves its hosts (sign -1)."""
         job = placed.job
         self._running += sign
+        self.now[RUNNING] += sign
         vms = sign * job.count
         self.now[VCPUS] += vms * job.vcpus
         self.now[MEMORY_MB] += vms * job.memory_mb
@@ -152,6 +153,6 @@ class TimeIntegrals:
         if len(leaves) > 1:
             self._crossing[leaves] += sign
             self.now[CROSSINGS] += sign * len(leaves)
-            if self._window.holds(self._time):
+            if self._window.holds(self.time):
                 most = int(self._crossing[leaves].max())
                 self.most_crossing = max(self.most_crossing, most)

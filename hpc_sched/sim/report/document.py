@@ -4,7 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hpc_sched.page import rendering
-from hpc_sched.sim.report import comparisons, heat, policy_runs, policy_table, timeline
+from hpc_sched.sim.report import (
+    comparisons,
+    heat,
+    policy_runs,
+    policy_table,
+    table_parts,
+    timeline,
+)
+from hpc_sched.sim.report.time_axis import time_axis
 from hpc_sched.sim.results import Result
 from hpc_sched.sim.statistics import columns
 from hpc_sched.sim.statistics.policy_comparison import Comparison, Evidence, compare
@@ -53,6 +61,8 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
         # A policy that names hosts or counts in its reasons has about one per job.
         most_reasons=12,
         sample=policy_runs.sample,
+        parts=table_parts.parts,
+        rooms={"wide-window": table_parts.WIDE, "narrow-window": table_parts.NARROW},
     )
 
 
@@ -60,17 +70,19 @@ def _sections(
     policies: Sequence[policy_runs.PolicyRuns], comparison: Comparison
 ) -> tuple[tuple[str, str, str, tuple[policy_runs.Plot, ...]], ...]:
     """Return the anchor, the title, the hint on all plots, and the plots of each section."""
-    progress = tuple(timeline.plot(measure, policies) for measure in timeline.PROGRESS)
+    axis = time_axis(policies)
+    hint = f"{axis.reason} {_HINT if len(policies) > 1 else ''}".strip()
+    progress = tuple(timeline.plot(measure, policies, axis) for measure in timeline.PROGRESS)
     placement = (
         *comparisons.ratios(policies, comparison),
-        timeline.plot(timeline.CROSSING, policies),
+        timeline.plot(timeline.CROSSING, policies, axis),
     )
     return (
-        ("progress", "Progress", _HINT if len(policies) > 1 else "", progress),
+        ("progress", "Progress", hint, progress),
         ("waits", "Waits and slowdowns", "", comparisons.quantiles(policies)),
         ("placement", "Placement", "", placement),
-        ("fragmentation", "Fragmentation", "", (timeline.fragmentation(policies),)),
-        ("fabric", "The fabric over time", "", (heat.plot(policies),)),
+        ("fragmentation", "Fragmentation", "", (timeline.fragmentation(policies, axis),)),
+        ("fabric", "The fabric over time", "", (heat.plot(policies, axis),)),
     )
 
 

@@ -82,6 +82,11 @@ class PolicyRuns:
         """
         return self.results[0]
 
+    @property
+    def took_time(self) -> bool:
+        """True if the run shown has means over time; one whose jobs were all refused has none."""
+        return len(self.shown.series.totals.time) > 1
+
 
 def by_policy(results: Sequence[Result]) -> list[PolicyRuns]:
     """Return the runs of each policy; policies and runs in the given order."""

@@ -1,33 +1,40 @@
 """Measures over time, one line per policy."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from hpc_sched.page.rendering import drawn
+from hpc_sched.sim.report.interval_means import (
+    Steps,
+    about_samples,
+    about_steps,
+    draw_steps,
+    sampled_steps,
+    steps,
+)
 from hpc_sched.sim.report.policy_runs import Panel, Plot, PolicyRuns, draw_lines, parted
-from hpc_sched.sim.series import Series
+from hpc_sched.sim.report.time_axis import TimeAxis
 
-# Time axes: least length in s, unit in s, name; the first unit that the axis is long enough for.
-_UNITS = ((259200, 86400, "d"), (7200, 3600, "h"), (120, 60, "min"), (-math.inf, 1, "s"))
+_GROUPS = 64  # means of the largest group, which jumps from sample to sample
+_LOW = 0.25  # of the top of an axis; below it the axis fits the values
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
     """What is drawn over time."""
 
-    name: str  # of its series, and prefix of its pictures' ids
+    name: str  # of its list in the totals, and prefix of its pictures' ids
     title: str
     axis: str  # label, with the unit
     reading: str
-    factor: int = 1  # on the series
-    top: float | None = None  # of the axis; None: fits the values
-    is_count: bool = False  # has no ticks between whole numbers
+    factor: int = 1  # on the means
+    top: float | None = None  # of the axis, unless all values are low; None: fits the values
+    is_count: bool = False  # a line with ticks at whole numbers; if not, means as steps
 
 
 PROGRESS = (
@@ -36,10 +43,9 @@ PROGRESS = (
         "another's has done more jobs by then.", is_count=True),
     Measure("waiting", "Jobs waiting", "Jobs waiting",
         "Jobs that were submitted and have not started yet. Lower is better; a line that keeps "
-        "rising means that more is submitted than is worked off.", is_count=True),
+        "rising means that more is submitted than is worked off."),
     Measure("running", "Jobs running", "Jobs running",
-        "Jobs that have their VMs. At the same use of vcpus, more of them are smaller ones.",
-        is_count=True),
+        "Jobs that have their VMs. At the same use of vcpus, more of them are smaller ones."),
     Measure("vcpus", "Use of vcpus", "vcpus in use (%)",
         "Share of the cluster's vcpus that VMs have. Low while jobs wait, the policy or the queue "
         "leaves room unused; low with none waiting, there was no more work.",
@@ -54,75 +60,88 @@ _GANGS = Measure("gangs", "Largest group that fits", "VMs",
     "higher means less fragmented.", is_count=True)  # fmt: skip
 
 
-def plot(measure: Measure, policies: Sequence[PolicyRuns]) -> Plot:
-    """Return a picture of a measure, without a line for policies that have no sample."""
-    key, missing = parted(policies, lambda each: getattr(each.shown.series, measure.name))
+def plot(measure: Measure, policies: Sequence[PolicyRuns], axis: TimeAxis) -> Plot:
+    """Return a picture of a measure, without a line for policies whose run took no time."""
+    key, missing = parted(policies, lambda each: each.took_time)
+    runs = [each.shown.series for each in key]
+    found = [] if measure.is_count else [steps(run, measure.name, axis.end) for run in runs]
+    reading = f"{measure.reading} {about_steps(found)}" if found else measure.reading
+
+    def draw(axes: Axes, unit: float) -> float:
+        if measure.is_count:
+            lines = [
+                _until(axis.end, run.totals.time, getattr(run.totals, measure.name)) for run in runs
+            ]
+            draw_lines(axes, key, [(np.divide(x, unit).tolist(), y) for x, y in lines])
+            return max(max(y) for _, y in lines)
+        scaled = [Steps(of.edges, [measure.factor * mean for mean in of.means]) for of in found]
+        draw_steps(axes, key, scaled, axis.end, unit)
+        return max(max(of.means) for of in scaled)
+
     return Plot(
-        *(measure.title, measure.reading),
-        panels=(_panel(measure, key),) if key else (),
+        *(measure.title, f"{reading} {axis.hint}".rstrip()),
+        panels=(_panel(measure, axis, draw),) if key else (),
         key=key,
         missing=missing,
     )
 
 
-def fragmentation(policies: Sequence[PolicyRuns]) -> Plot:
+def fragmentation(policies: Sequence[PolicyRuns], axis: TimeAxis) -> Plot:
     """Return the largest group that fits, one picture per level of the fabric, bottom up."""
-    key, missing = parted(policies, lambda each: each.shown.series.time)
+    key, missing = parted(policies, lambda each: each.took_time)
     levels = dict.fromkeys(level for each in key for level in each.shown.series.gangs)
-    panels = (_panel(_GANGS, key, number, level) for number, level in enumerate(levels, start=1))
-    return Plot(_GANGS.title, _GANGS.reading, tuple(panels), key, missing)
 
+    def drawing(level: str) -> Callable[[Axes, float], float]:
+        def draw(axes: Axes, unit: float) -> float:
+            having = [each for each in key if level in each.shown.series.gangs]
+            runs = [each.shown.series for each in having]
+            found = [sampled_steps(run, run.gangs[level], axis.end, _GROUPS) for run in runs]
+            draw_steps(axes, having, found, axis.end, unit)
+            return max(max(of.means) for of in found)
 
-def set_time_axis(axes: Axes, end: float) -> float:
-    """Label the time axis, set its limits, and return its unit in s.
+        return draw
 
-    :param end: of the axis, s; it begins at 0, so that plots can be compared
-    """
-    unit, name = time_unit(end)
-    axes.set_xlabel(f"Simulated time ({name})")
-    axes.set_xlim(0, end / unit if end > 0 else 1.0)
-    return unit
-
-
-def time_unit(seconds: float) -> tuple[float, str]:
-    """Return the unit for an axis of a length in s: its length in s, and its name."""
-    return next((float(unit), name) for least, unit, name in _UNITS if seconds >= least)
-
-
-def end_of(policies: Sequence[PolicyRuns]) -> float:
-    """Return the time of the last sample of any policy, s."""
-    return max((max(each.shown.series.time, default=0.0) for each in policies), default=0.0)
+    panels = tuple(
+        _panel(_GANGS, axis, drawing(level), number, level)
+        for number, level in enumerate(levels, start=1)
+    )
+    reading = " ".join(filter(None, (_GANGS.reading, about_samples(key), axis.hint)))
+    return Plot(_GANGS.title, reading, panels, key, missing)
 
 
 def _panel(
-    measure: Measure, policies: Sequence[PolicyRuns], number: int = 0, level: str = ""
+    measure: Measure,
+    axis: TimeAxis,
+    draw_in: Callable[[Axes, float], float],
+    number: int = 0,
+    level: str = "",
 ) -> Panel:
-    """Return the picture of a measure; of the largest group, that of a level with a number."""
+    """Return the picture of a measure; of the largest group, that of a level with a number.
 
-    def line(series: Series, unit: float) -> tuple[Sequence[float], Sequence[float]]:
-        scaled = (measure.factor * value for value in getattr(series, measure.name))
-        values: Sequence[float] = series.gangs.get(level, []) if number else list(scaled)
-        times = [time / unit for time in series.time[: len(values)]]
-        return (_means(times), _means(values)) if number else (times, values)
+    :param draw_in: draws all lines in a unit of time, in s, and returns the highest value
+    """
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
-        unit = set_time_axis(axes, end_of(policies))
-        lines = [line(each.shown.series, unit) for each in policies]
-        draw_lines(axes, policies, lines)
-        highest = max((max(values, default=0.0) for _, values in lines), default=0.0)
+        highest = draw_in(axes, axis.set(axes))
         axes.set_ylabel(measure.axis)
         if measure.is_count:
-            axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
+            axes.yaxis.set_major_locator(MaxNLocator(7, integer=True, steps=[1, 2, 5, 10]))
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-        axes.set_ylim(0, max(measure.top or 0.0, highest * 1.05) or 1.0)
+        # Low values would be a flat line at the bottom of an axis that shows all of 100 %.
+        top = measure.top if measure.top and highest > _LOW * measure.top else 0.0
+        axes.set_ylim(0, max(top, highest * 1.05) or 1.0)
 
     name = f"{measure.name}-{number}" if number else measure.name
     title = f"{measure.title}, {level}" if number else measure.title
     return Panel(drawn(name, f"{title}: a line for each policy over time.", draw), level)
 
 
-def _means(values: Sequence[float]) -> list[float]:
-    """Return 64 means at most, in place of samples that jump from one to the next."""
-    together = math.ceil(len(values) / 64)
-    return [fmean(values[i : i + together]) for i in range(0, len(values), together or 1)]
+def _until(
+    end: float, times: Sequence[float], values: Sequence[float]
+) -> tuple[list[float], list[float]]:
+    """Return the part of a line until a time, or all of it if it ends before."""
+    last = min(end, times[-1])
+    inside = [time for time in times if time < last]
+    x = [*inside, last]
+    return x, [*values[: len(inside)], float(np.interp(last, times, values))]
