@@ -51,10 +51,10 @@ def test_two_jobs_that_always_communicate_get_half_a_link_each():
     for number in (1, 2):
         links.add(number, across(network, number, 1.0))
     assert links.settle() == (1, 2)
-    assert [period(links, number) for number in (1, 2)] == pytest.approx([2.0, 2.0], rel=1e-5)
+    assert [period(links, number) for number in (1, 2)] == pytest.approx([2.0, 2.0], rel=1e-3)
     member = links.members[1]
     # Half of its time is lost, by the other alone, on two hosts.
-    assert (member.lost, member.caused) == pytest.approx((0.5, 1.0), rel=1e-4)
+    assert (member.lost, member.caused) == pytest.approx((0.5, 1.0), rel=1e-3)
 
 
 def test_a_job_meets_another_as_often_as_it_communicates():
@@ -66,7 +66,7 @@ def test_a_job_meets_another_as_often_as_it_communicates():
     links.settle()
     c = 1 / 0.3 - 1
     t = (2 - c + math.sqrt((2 - c) ** 2 + 4 * c)) / 2
-    assert links.members[1].seconds == pytest.approx(t, rel=1e-4)
+    assert links.members[1].seconds == pytest.approx(t, rel=1e-3)
 
 
 def test_one_that_leaves_gives_back_what_it_took():
@@ -196,51 +196,57 @@ def test_a_new_neighbour_can_make_another_job_faster_by_slowing_a_third():
     assert period(after, 0) < period(before, 0)
 
 
-def out_of_phase(seed: int) -> tuple[Network, list[Iteration], list[Array], list[Program]]:
-    """Return four jobs of 16 ranks that communicate 30 % of their time, each with its own phase.
+RANKS, ITERATIONS = 16, 20
 
-    On random hosts of one pod of the fabric 4 x 4 x 16 at 8 : 1, which they fill: 30 iterations,
-    which take between 0.9 and 1.1 of the mean, so that phases drift.
+
+def out_of_phase(seed: int, ratio: float) -> tuple[Network, list[Traffic], list[Program]]:
+    """Return four jobs that communicate 30 % of their time, each with its own phase.
+
+    On random hosts of the fabric 4 x 4 x 16, at times of computation that differ by up to a fifth,
+    so that phases drift.
     """
     draw = np.random.default_rng(seed)
-    tree = {f"leaf{leaf}": [f"h{leaf}-{host:02}" for host in range(16)] for leaf in range(4)}
-    topology = Topology.from_tree({"pod": tree})
-    network = fat_tree(topology, host_rate=1.25e9, oversubscription=8.0, host_latency=1e-6)
-    order = draw.permutation(64)
-    every: list[Iteration] = []
-    places: list[Array] = []
+    tree = {
+        f"p{pod}": {
+            f"l{pod}{leaf}": [f"h{pod}{leaf}{n:02}" for n in range(16)] for leaf in range(4)
+        }
+        for pod in range(4)
+    }
+    topology = Topology.from_tree({"core": tree})
+    network = fat_tree(topology, host_rate=1.25e9, oversubscription=(ratio, 1.0), host_latency=1e-6)
+    order = draw.permutation(256)
+    jobs: list[Traffic] = []
     ranks: list[Program] = []
-    for number, pattern in enumerate(draw.permutation(["ring", "doubling", "alltoall", "halo2"])):
+    for number, pattern in enumerate(("ring", "doubling", "halo2", "alltoall")):
         seconds = 1e7 / 1.25e9 * 0.7 / 0.3 * draw.uniform(0.9, 1.1)
-        steps = iteration(str(pattern), 16, 1e7, seconds)
-        hosts_ = order[16 * number : 16 * (number + 1)]
+        steps = iteration(pattern, RANKS, 1e7, seconds)
+        places = order[RANKS * number : RANKS * (number + 1)]
         start = Computation(float(draw.uniform(0, seconds)))
         ranks += [
             Program(each.host, (start, *each.operations))
-            for each in programs(steps, hosts_, times=30, first=16 * number)
+            for each in programs(steps, places, times=ITERATIONS, first=RANKS * number)
         ]
-        every.append(steps)
-        places.append(hosts_)
-    return network, every, places, ranks
+        jobs.append(traffic(network, steps, places))
+    return network, jobs, ranks
 
 
-def mean_periods(network: Network, ranks: Sequence[Program]) -> list[float]:
-    """Return the mean duration of an iteration of each job in a replay, s."""
-    ends = replay(network, ranks)
+def mean_periods(ends: Reals, ranks: Sequence[Program]) -> list[float]:
+    """Return the mean duration of an iteration of each job, s."""
     found = []
-    for first in range(0, len(ranks), 16):
+    for first in range(0, len(ranks), RANKS):
         start = ranks[first].operations[0]
         assert isinstance(start, Computation)
-        found.append((float(ends[first : first + 16].max()) - start.seconds) / 30)
+        found.append((float(ends[first : first + RANKS].max()) - start.seconds) / ITERATIONS)
     return found
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_four_jobs_out_of_phase_are_as_fast_as_in_a_replay(seed: int):
-    """Within 10 %, where they are slowed down by up to 1.8 times."""
-    network, every, places, ranks = out_of_phase(seed)
-    jobs = [traffic(network, steps, at) for steps, at in zip(every, places, strict=True)]
+@pytest.mark.parametrize("ratio", [4.0, 8.0])
+def test_four_jobs_out_of_phase_are_as_fast_as_in_a_replay(ratio: float, seed: int):
+    """Each within 10 % at 4 : 1; at 8 : 1 within 15 %, and all four together within 5 %."""
+    network, jobs, ranks = out_of_phase(seed, ratio)
     links = settled(network, jobs, range(4))
     found = [period(links, number) for number in range(4)]
-    pass
-    assert found == pytest.approx(mean_periods(network, ranks), rel=0.1)
+    expected = mean_periods(replay(network, ranks), ranks)
+    assert found == pytest.approx(expected, rel=0.1 if ratio == 4.0 else 0.15)
+    assert sum(found) == pytest.approx(sum(expected), rel=0.05)

@@ -10,8 +10,8 @@ from hpc_sched.sim.network.neighbours.job_speeds import DETAILS
 ABOUT = (
     "With a network, a job's speed follows from its placement and from the messages of its\n"
     "neighbours, and changes when one of them starts or ends. By default there is one for drawn\n"
-    f"jobs on the default fabric, --network {default_run.NETWORK}, an assumption; no other job\n"
-    "waits for messages."
+    f"jobs on the default fabric, --network {default_run.NETWORK} with --communication\n"
+    f"{default_run.COMMUNICATION}, an assumption; no other job waits for messages."
 )
 
 # An option and its help are one paragraph.
@@ -28,7 +28,8 @@ NETWORK: tuple[Argument, ...] = (
     ),
     argument("--communication",
         "part of the runtime that a job communicates for, alone on its best hosts (default: "
-        "constant:0.3)", type=stated("--communication", communication.read_shares), metavar="DIST"),
+        "constant:0.3 with --network)",
+        type=stated("--communication", communication.read_shares), metavar="DIST"),
     argument("--oversubscription",
         "rate of the links below the switches of a level over that of their uplinks, as in "
         "leaf=4,pod=1 (default: that of the topology file or the generated fabric, else 1)",

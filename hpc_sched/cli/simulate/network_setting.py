@@ -50,7 +50,7 @@ def communications_of(args: argparse.Namespace) -> Communications | None:
             raise exceptions.SimulationError("--communication is in the file of --network-file")
         return communication.read_file(args.network_file)
     assert patterns is not None
-    return Communications(patterns, args.communication or communication.USUAL)
+    return Communications(patterns, default_run.shares(args))
 
 
 def job_network(
@@ -85,7 +85,8 @@ def job_network(
     )
     found = JobNetwork(links, args.network_detail or LINKS, ratios)
     if args.network is None and args.network_file is None:
-        return found, (f"jobs communicate by --network {default_run.NETWORK}: assumed",)
+        assumed = f"--network {default_run.NETWORK}, {communications.shares.text} of the runtime"
+        return found, (f"jobs communicate by {assumed}: an assumption",)
     return found, () if any(ratio > 1 for ratio in ratios.values()) else (_EVEN,)
 
 

@@ -100,7 +100,8 @@ def settings_of(
         "processor_order": scenario.ranking.order,
         "processor_speeds": scenario.ranking.speeds,
         "generate": fabric,
-        "oversubscription": None if fabric is None else fabric.down_to_up,
+        "oversubscription": _ratios(scenario, fabric),
+        **_network(scenario),
         "hosts": len(topology.hosts),
         "leaves": len(topology.leaves),
         "levels": topology.levels,
@@ -109,6 +110,27 @@ def settings_of(
     }
     del found["seed"]
     return {name: _plain(value) for name, value in sorted(found.items())}
+
+
+def _network(scenario: Scenario) -> dict[str, Any]:
+    """Return the options of the network with the values that applied."""
+    source = scenario.source
+    workload = source if isinstance(source, Synthetic) else source.workload
+    found = workload.communications
+    if scenario.network is None or found is None or found.stated_by is not None:
+        return {}
+    return {
+        "network": found.patterns,
+        "communication": found.shares,
+        "network_detail": scenario.network.detail,
+    }
+
+
+def _ratios(scenario: Scenario, fabric: FatTree | None) -> Mapping[str, float] | float | None:
+    """Return the oversubscription by level with a network, else that of a generated fabric."""
+    if scenario.network is not None:
+        return scenario.network.ratios
+    return None if fabric is None else fabric.down_to_up
 
 
 def _plain(value: object) -> object:

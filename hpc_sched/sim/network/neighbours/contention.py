@@ -17,7 +17,7 @@ from hpc_sched.sim.network.neighbours.traffic import SharedSteps
 MOST_ROUNDS = 60
 # Change of a time in a round, relative to it, below which it is found: the model itself is off by
 # some percent.
-NEAR = 1e-6
+NEAR = 1e-4
 _LEAST = 1e-9  # load of a link, which is not divided by 0
 
 
@@ -43,7 +43,7 @@ def contention(capacity: Reals, jobs: Sequence[SharedSteps]) -> Contention:
     """
     every = _Jobs.of(capacity, jobs)
     # Means of steps that differ can add up to more than a link carries: then all get less of it.
-    alone = np.array([job.traffic.alone for job in jobs])
+    alone = every.alone
     seconds, scale = alone, np.ones(len(every.capacity))
     for _ in range(MOST_ROUNDS):
         found = every.seconds(seconds, scale)
@@ -63,6 +63,7 @@ class _Jobs:
     """All jobs as one: a row is a step of a job, a pair is a job on a link."""
 
     computation: Reals  # s. Shape (jobs,)
+    alone: Reals  # s of communication. Shape (jobs,)
     base: Reals  # shape (jobs,)
     hosts: Reals  # shape (jobs,)
     row_job: Array
@@ -91,6 +92,7 @@ class _Jobs:
         used, pair_link = np.unique(links, return_inverse=True)
         return cls(
             computation=np.array([job.traffic.computation for job in jobs]),
+            alone=np.array([job.traffic.alone for job in jobs]),
             base=np.array([job.base for job in jobs]),
             hosts=np.array([float(job.traffic.hosts) for job in jobs]),
             row_job=row_job,
@@ -137,8 +139,13 @@ class _Jobs:
         lost = self.times * np.maximum(slowest - np.maximum(alone, self.least), 0.0)
         at = np.flatnonzero(needed == slowest[self.entry_row])
         at = at[np.unique(self.entry_row[at], return_index=True)[1]]
-        per_second = (self.hosts / (self.computation + seconds))[self.pair_job]
-        of_pairs = per_second * np.bincount(self.entry_pair[at], lost, len(self.pair_job))
+        of_pairs = np.bincount(self.entry_pair[at], lost, len(self.pair_job))
+        # Host-seconds a second, in all what the job loses, however near the fixed point is.
+        sums = np.bincount(self.pair_job, of_pairs, len(self.base))
+        a_second = self.hosts * np.maximum(seconds - self.alone, 0.0) / (self.computation + seconds)
+        of_pairs *= np.divide(a_second, sums, out=np.zeros_like(sums), where=sums > 0)[
+            self.pair_job
+        ]
         rate, _ = self._taken(seconds)
         others = self._of_others(rate)
         blame = np.divide(of_pairs, others, out=np.zeros_like(others), where=others > 0)
