@@ -268,7 +268,7 @@ def test_every_option_of_the_scenario_is_in_the_settings(files: Path, capsys):
     assert settings["memory_mb"] == "constant:0"
     assert (settings["hosts"], settings["total_vcpus"]) == (256, 4096)
     assert settings["generate"]["radix"] == 12
-    assert settings["oversubscription"] == 2.0
+    assert settings["oversubscription"] == {"leaf": 2.0, "pod": 2.0}
 
 
 def test_people_get_a_table_of_the_main_numbers(files: Path, capsys):

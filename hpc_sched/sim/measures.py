@@ -8,9 +8,11 @@ from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
 from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.cluster.placed_job import PlacedJob
-from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
+from hpc_sched.sim.jobs.job_record import JobRecord, NetworkedJobRecord, Outcome
+from hpc_sched.sim.measured.job_kinds import JobKinds
 from hpc_sched.sim.measured.measured_jobs import MeasuredJobs
 from hpc_sched.sim.measured.measured_window import WHOLE_RUN, Window
+from hpc_sched.sim.measured.size_classes import SizeClasses
 from hpc_sched.sim.measured.time_integrals import CROSSINGS, RUNNING, WAITING, TimeIntegrals
 from hpc_sched.sim.series import Series, Totals
 
@@ -44,6 +46,7 @@ class Measures:
         self.window = window
         self.integrals = TimeIntegrals(cluster, window)
         self.jobs = MeasuredJobs()
+        self.kinds = JobKinds(SizeClasses(cluster), window)  # of jobs on a network
         self.outcomes: Counter[Outcome] = Counter()  # of all jobs, in the window or not
         topology = cluster.topology
         gangs: dict[str, list[int]] = {level: [] for level in topology.levels}
@@ -94,6 +97,8 @@ class Measures:
         self.outcomes[record.outcome] += 1
         if self.window.holds(record.submit):
             self.jobs.add(record)
+        if isinstance(record, NetworkedJobRecord):
+            self.kinds.add(record)
 
     def sample(self, now: float, state: ClusterState, waiting: int) -> float:
         """Take a sample, and return when the next one is due. O(hosts + leaves * levels)."""

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from hpc_sched import exceptions, files
-from hpc_sched.sim.results import Result, Summary
+from hpc_sched.sim.measured.job_kinds import KindMeasures
+from hpc_sched.sim.results import Result, written_fields
 from hpc_sched.sim.statistics.policy_comparison import compare
 
 FILES = ("runs.csv", "results.json", "report.html")
+KINDS_FILE = "kinds.csv"  # with a network
 FORMAT = "hpc-sched simulation"
 VERSION = 2  # of the layout of results.json
 
@@ -53,26 +55,47 @@ def write(
 
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n")
-    writer.writerow(field.name for field in fields(Summary))
-    writer.writerows(astuple(result.summary) for result in results)
+    names = written_fields(results)
+    writer.writerow(names)
+    writer.writerows([getattr(result.summary, name) for name in names] for result in results)
     document = {
         "format": FORMAT,
         "version": VERSION,
         "settings": dict(settings.values),
         "about": dict(settings.about),
         "notes": list(notes),
-        "comparison": compare(results).as_json(),
-        "runs": [_plain(result) for result in results],
+        "comparison": compare(results).as_json(names),
+        "runs": [_plain(result, names) for result in results],
     }
     text = json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n"
     page = report.page(results, settings.about, notes)
-    for name, content in zip(FILES, (rows.getvalue(), text, page), strict=True):
+    written = dict(zip(FILES, (rows.getvalue(), text, page), strict=True))
+    if any(result.kinds for result in results):
+        written[KINDS_FILE] = _kinds(results)
+    for name, content in written.items():
         files.write_atomically(folder / name, content.encode(), exceptions.SimulationError)
 
 
-def _plain(result: Result) -> dict[str, Any]:
-    """Return a result as JSON can hold it; with a window only if a part of the run is measured."""
+def _kinds(results: Sequence[Result]) -> str:
+    """Return a row for each kind of jobs of each run."""
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator="\n")
+    writer.writerow(["policy", "seed", *(field.name for field in fields(KindMeasures))])
+    for result in results:
+        for kind in result.kinds:
+            writer.writerow([result.summary.policy, result.summary.seed, *astuple(kind)])
+    return rows.getvalue()
+
+
+def _plain(result: Result, names: Sequence[str]) -> dict[str, Any]:
+    """Return a result as JSON can hold it; with a window only if a part of the run is measured.
+
+    :param names: fields of the summary that are written
+    """
     found = asdict(result)
+    found["summary"] = {name: found["summary"][name] for name in names}
+    if not found["kinds"]:
+        del found["kinds"]
     window = found.pop("window")
     if window is not None:
         found["window"] = {

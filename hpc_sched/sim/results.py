@@ -2,12 +2,14 @@
 
 import math
 from array import array
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
 from hpc_sched.core.cost import Prices
 from hpc_sched.sim.jobs.job_record import Outcome
+from hpc_sched.sim.measured.job_kinds import SIZE, KindMeasures
 from hpc_sched.sim.measured.measured_window import WHOLE_RUN, Window
 from hpc_sched.sim.series import Series
 from hpc_sched.sim.simulation import Simulation
@@ -56,6 +58,23 @@ class Summary:
     revenue: float | None  # of the core-hours at their prices; None without prices
     revenue_per_host_hour: float | None
     revenue_per_host_core_hour: float | None
+    # With a network only.
+    goodput: float | None = None  # vcpu-hours of jobs done, as stated, over those of the cluster
+    lost: float | None = None  # share of hosts' time that jobs lost by their neighbours
+
+
+# Fields of Summary that are written only where a run has numbers for them.
+NETWORK_FIELDS = ("goodput", "lost")
+
+
+def written_fields(results: Sequence["Result"]) -> list[str]:
+    """Return the fields of Summary that files have: those of networks only where there is one."""
+    empty = {
+        name
+        for name in NETWORK_FIELDS
+        if all(getattr(result.summary, name) is None for result in results)
+    }
+    return [each.name for each in fields(Summary) if each.name not in empty]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +88,7 @@ class Result:
     leaves: list[str]  # names, in the order of the series
     series: Series
     window: Window | None = None  # what the summary measures; None: the whole run
+    kinds: list[KindMeasures] = field(default_factory=list)  # with a network
 
 
 def result_of(
@@ -89,6 +109,8 @@ def result_of(
     vcpu_use, memory_use = integrals.utilisation
     wait_median, wait_p95 = _quantiles(jobs.waits, 0.5, 0.95) or (None, None)
     _, slowdown_p95 = _quantiles(jobs.slowdowns, 0.5, 0.95) or (None, None)
+    kinds = measures.kinds.measures(integrals.available)
+    sizes = [kind for kind in kinds if kind.dimension == SIZE]
     summary = Summary(
         policy=policy,
         seed=seed,
@@ -123,6 +145,8 @@ def result_of(
         revenue_per_host_core_hour=(
             None if prices is None else usage.revenue_per_host_core_hour(prices)
         ),
+        goodput=sum(kind.goodput or 0.0 for kind in sizes) if sizes else None,
+        lost=jobs.lost,
     )
     return Result(
         summary=summary,
@@ -132,6 +156,7 @@ def result_of(
         leaves=[measures.cluster.topology.switches[leaf].name for leaf in measures.leaves_sampled],
         series=measures.series,
         window=None if window == WHOLE_RUN else window,
+        kinds=kinds,
     )
 
 

@@ -21,6 +21,7 @@ class _Run:
     left: float  # s of its stated runtime
     since: float  # when the speed has changed last, s
     speed: Speed
+    is_steady: bool = True  # whether it has had one speed from the start on
     entry: int | None = None  # of its end among the events
 
 
@@ -73,10 +74,18 @@ class RunTimes:
         self._speeds.end(submitted.job.number)
         self._advance(run)
         done = submitted.job.runtime - run.left
-        if done > 0:
+        if run.is_steady:
+            submitted.factor = run.speed.factor
+        elif done > 0:
             submitted.factor = (self._engine.now - submitted.start) / done
         if run.entry is not None:
             self._engine.cancel(run.entry)
+
+    def note(self, submitted: SubmittedJob) -> None:
+        """Bring what a job has lost and caused up to date, if it still runs."""
+        run = self._runs.get(submitted.job.number)
+        if run is not None:
+            self._advance(run)
 
     def settle(self) -> None:
         """Enter the ends of jobs that have started, and anew those whose speed has changed."""
@@ -85,15 +94,20 @@ class RunTimes:
         for number, speed in self._speeds.settle():
             run = self._runs[number]
             self._advance(run)
-            is_new = run.entry is None or speed.factor != run.speed.factor
+            is_first, before = run.entry is None, run.speed.factor
             run.speed = speed
-            if is_new:
+            if is_first or speed.factor != before:
                 if run.entry is not None:
                     self._engine.cancel(run.entry)
+                    run.is_steady = False
                 run.entry = self._enter(run.submitted, run.left * speed.factor)
 
     def _advance(self, run: _Run) -> None:
         passed = self._engine.now - run.since
+        placed = run.submitted.placed
+        assert placed is not None
+        run.submitted.lost += run.speed.lost * passed * len(placed.hosts)
+        run.submitted.caused += run.speed.caused * passed
         run.left = max(run.left - passed / run.speed.factor, 0.0)
         run.since = self._engine.now
 

@@ -20,7 +20,7 @@ from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
 from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
 from hpc_sched.sim.installed import POLICIES, QUEUES
-from hpc_sched.sim.jobs.job_record import JobRecord
+from hpc_sched.sim.jobs.job_record import JobRecord, NetworkedJobRecord
 from hpc_sched.sim.jobs.job_sources import Synthetic, TraceJobs
 from hpc_sched.sim.measured.measured_window import ALL_OF_IT, MeasuredPart
 from hpc_sched.sim.measures import Measures
@@ -178,5 +178,6 @@ def _files(
         )
 
     rows = csv.writer(opened("jobs.csv"))
-    rows.writerow(field.name for field in fields(JobRecord))
+    record = JobRecord if scenario.network is None else NetworkedJobRecord
+    rows.writerow(field.name for field in fields(record))
     return rows.writerow, partial(print, file=opened("events.txt")) if scenario.events else None

@@ -3,15 +3,15 @@
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from typing import Any
 
 from hpc_sched.cli.common import output
 from hpc_sched.cli.common.base_command import Table
 from hpc_sched.sim.measured.measured_window import ALL_OF_IT, MeasuredPart
-from hpc_sched.sim.results import Result, Summary
+from hpc_sched.sim.results import NETWORK_FIELDS, Result, Summary, written_fields
 from hpc_sched.sim.statistics.columns import COLUMNS, IMPORTANT, plus_minus
 from hpc_sched.sim.statistics.estimate import Estimate
+from hpc_sched.sim.statistics.kind_comparison import KIND_COLUMNS, kinds
 from hpc_sched.sim.statistics.policy_comparison import Comparison, Evidence
 from hpc_sched.sim.statistics.sentences import about_marks
 
@@ -41,9 +41,13 @@ def of_runs(
 
     :param all_columns: whether the format for people has all columns too
     """
-    names: Sequence[str] = [field.name for field in fields(Summary)]
+    written = written_fields(results)
+    names: Sequence[str] = written
     if formatter == TABLE and not all_columns:
         names = _with_killed(_COST_OF_A_RUN if _has_prices(results) else _OF_A_RUN, results)
+        network = [name for name in NETWORK_FIELDS if name in written]
+        # Seconds in place of hops: a terminal has no room for both.
+        names = [*(name for name in names if not network or name != "hops_per_pair"), *network]
     # A mark on one of several runs would say that this run is the best.
     has_marks = formatter == TABLE and comparison.evidence is Evidence.EXACT
     marked = _marked(comparison) if has_marks else {}
@@ -58,9 +62,11 @@ def of_runs(
 def of_policies(results: Sequence[Result], comparison: Comparison, *, all_columns: bool) -> Table:
     """Return a row for each policy: means with half the width of their confidence intervals."""
     cost = _COST_OF_A_POLICY if _has_prices(results) else ()
-    names = _with_killed((*_OF_A_POLICY, *cost), results)
+    written = written_fields(results)
+    network = (name for name in NETWORK_FIELDS if name in written)
+    names = _with_killed((*_OF_A_POLICY, *cost, *network), results)
     if all_columns:
-        names = ("policy", "runs", *(column.field for column in COLUMNS))
+        names = ("policy", "runs", *(each.field for each in COLUMNS if each.field in written))
     marked, runs = _marked(comparison), Counter(result.summary.policy for result in results)
     return names, [
         [
@@ -85,6 +91,24 @@ def below(comparison: Comparison, measured: MeasuredPart = ALL_OF_IT) -> Iterato
         yield from output.aligned([header, *rows], range(1, len(header)))
     for sentence in about_marks(comparison, STAR):
         yield from textwrap.wrap(sentence, _WIDTH)
+
+
+def of_kinds(results: Sequence[Result]) -> Iterator[str]:
+    """Yield the lines of kinds of jobs, with a network: a row for each kind and policy."""
+    found = kinds(results)
+    if not found:
+        return
+    header = ["", "", "policy", *(column.field for column in KIND_COLUMNS)]
+    rows = [
+        [
+            *(kind.dimension, kind.name, policy),
+            *(_mean(numbers[column.field], is_best=False) for column in KIND_COLUMNS),
+        ]
+        for kind in found
+        for policy, numbers in kind.policies.items()
+    ]
+    yield from output.aligned([header, *rows], range(3, len(header)))
+    yield ""
 
 
 def _with_killed(names: Sequence[str], results: Sequence[Result]) -> Sequence[str]:

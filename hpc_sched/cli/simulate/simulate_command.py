@@ -144,7 +144,10 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         self, args: argparse.Namespace, found: Sequence[Result], measured: MeasuredPart
     ) -> Table:
         comparison, all_columns = compare(found), bool(args.columns)
-        self.below = list(result_table.below(comparison, measured))
+        self.below = [
+            *result_table.of_kinds(found),
+            *result_table.below(comparison, measured),
+        ]
         of_policies = comparison.evidence is Evidence.INTERVALS and not args.each_run
         if args.formatter == result_table.TABLE and of_policies:
             return result_table.of_policies(found, comparison, all_columns=all_columns)

@@ -3,7 +3,7 @@
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
 from hpc_sched.core.arrays import Array
@@ -11,6 +11,7 @@ from hpc_sched.core.hopbyte import hop_bytes_of_leaves
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.network.messages.patterns import NONE
 from hpc_sched.sim.policies.placement_policy import PlacementRequest, Places, Policy
 from hpc_sched.topology.model import Topology
 
@@ -54,6 +55,16 @@ class JobRecord:
     least_hop_bytes: float | None  # on the cluster without jobs
     restarts: int = 0
     reason: str = ""  # why it was refused
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkedJobRecord(JobRecord):
+    """The same on a network; losses in host-seconds: a second that a host of a job waited."""
+
+    pattern: str = NONE
+    communication: float = 0.0  # part of its runtime, as stated
+    lost: float = 0.0  # by its neighbours
+    caused: float = 0.0  # that its neighbours have lost by it
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +160,20 @@ class SubmittedJob:
     start: float = 0.0
     factor: float = 1.0  # by which its placement makes it longer
     starts: int = 0
+    # Host-seconds on a network that it has lost by its neighbours, and they by it, in all starts.
+    lost: float = 0.0
+    caused: float = 0.0
+
+    def networked(self, record: JobRecord) -> NetworkedJobRecord:
+        """Return the record of the job with what it has lost and caused."""
+        communication = self.job.communication
+        return NetworkedJobRecord(
+            **{field.name: getattr(record, field.name) for field in fields(JobRecord)},
+            pattern=communication.pattern,
+            communication=communication.share,
+            lost=self.lost,
+            caused=self.caused,
+        )
 
     def record(self, outcome: Outcome, topology: Topology, now: float) -> JobRecord:
         """Return the record of the job. O(its hosts + its leaves * depth)."""

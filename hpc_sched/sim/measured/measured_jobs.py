@@ -4,7 +4,7 @@ import math
 from array import array
 from collections import Counter
 
-from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
+from hpc_sched.sim.jobs.job_record import JobRecord, NetworkedJobRecord, Outcome
 
 # Shorter runtimes count as this one, in s: a wait of a minute is no disaster for a job of one
 # second (Feitelson's bounded slowdown).
@@ -25,6 +25,8 @@ class MeasuredJobs:
         self._hop_bytes = self._least_hop_bytes = 0.0
         self._pairs = 0
         self._leaves = self._least_leaves = 0
+        # On a network: host-seconds that jobs ran for and that they lost by their neighbours.
+        self._host_seconds = self._lost = 0.0
 
     def add(self, record: JobRecord) -> None:
         """Count a job by its record."""
@@ -40,6 +42,9 @@ class MeasuredJobs:
         runtime = max(record.runtime, SLOWDOWN_BOUND)
         self.slowdowns.append(max((record.end - record.submit) / runtime, 1.0))
         self.factors.append(record.factor)
+        if isinstance(record, NetworkedJobRecord):
+            self._host_seconds += record.hosts * (record.end - record.start)
+            self._lost += record.lost
         if math.isinf(record.hop_bytes):
             self.apart += 1
         elif record.least_hop_bytes is not None:
@@ -59,6 +64,11 @@ class MeasuredJobs:
     def hops_per_pair(self) -> float | None:
         """Hops between two VMs of one job, mean over all pairs; None without a pair."""
         return _ratio(self._hop_bytes, self._pairs)
+
+    @property
+    def lost(self) -> float | None:
+        """Share of hosts' time that jobs lost by their neighbours; None without a network."""
+        return _ratio(self._lost, self._host_seconds)
 
     @property
     def leaf_ratio(self) -> float | None:

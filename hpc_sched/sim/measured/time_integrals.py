@@ -90,6 +90,11 @@ class TimeIntegrals:
         return self.share(vcpus, VCPUS), self.share(memory_mb, MEMORY_MB)
 
     @property
+    def available(self) -> float:
+        """Vcpu-seconds that jobs could have had, over the span."""
+        return float(self._total[VCPUS]) * self.span
+
+    @property
     def crossing(self) -> float:
         """Jobs with VMs under a leaf and under others, per leaf, mean over the span."""
         crossed = float(self._integrals[CROSSINGS])  # jobs * leaves * s

@@ -7,6 +7,7 @@ from hpc_sched.page import rendering
 from hpc_sched.sim.report import (
     comparisons,
     heat,
+    kind_tables,
     policy_runs,
     policy_table,
     table_parts,
@@ -15,6 +16,7 @@ from hpc_sched.sim.report import (
 from hpc_sched.sim.report.time_axis import time_axis
 from hpc_sched.sim.results import Result
 from hpc_sched.sim.statistics import columns
+from hpc_sched.sim.statistics.kind_comparison import KIND_MEANINGS, kinds
 from hpc_sched.sim.statistics.policy_comparison import Comparison, Evidence, compare
 from hpc_sched.sim.statistics.sentences import about_marks
 
@@ -56,6 +58,8 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
             else None
         ),
         meanings=columns.MEANINGS,
+        kinds=kind_tables.tables(kinds(drawable), policies),
+        about_kinds=KIND_MEANINGS,
         sections=_sections(policies, comparison) if policies else (),
         refusals=policy_runs.refusals(policies),
         # A policy that names hosts or counts in its reasons has about one per job.

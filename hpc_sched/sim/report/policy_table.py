@@ -1,7 +1,7 @@
 """The tables of runs: one row per policy, one column per measure."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
 from hpc_sched import decimals
@@ -57,28 +57,26 @@ def means(
 
     marked = {column.field: comparison.marked(column.field, column.text) for column in columns}
 
-    def cell(column: Column, policy: str, estimate: Estimate | None) -> TableCell:
-        if estimate is None:
-            return TableCell(DASH)
-        text, span = column.text(estimate.mean), ""
-        if estimate.half_width:
-            text, half_width = column.interval(estimate.mean, estimate.half_width)
-            span = f"\N{PLUS-MINUS SIGN} {half_width}"
-        elif estimate.half_width is None:
-            least, most = column.text(estimate.least), column.text(estimate.most)
-            span = f"{least} to {most}" if least != most else ""
-        return TableCell(
-            text,
-            exact=f"{decimals.text_of(estimate.mean)} s" if column.text is duration else "",
-            span=span,
-            is_best=policy in marked[column.field],
-        )
+    def cell(column: Column, policy: ComparedPolicy) -> TableCell:
+        found = estimated(column, policy.means[column.field])
+        return replace(found, is_best=found.text != DASH and policy.name in marked[column.field])
 
-    return _table(
-        columns,
-        zip(policies, comparison.policies, strict=True),
-        lambda column, policy: cell(column, policy.name, policy.means[column.field]),
-    )
+    return _table(columns, zip(policies, comparison.policies, strict=True), cell)
+
+
+def estimated(column: Column, estimate: Estimate | None) -> TableCell:
+    """Return the cell of a mean with its interval, or with the least and most over the seeds."""
+    if estimate is None:
+        return TableCell(DASH)
+    text, span = column.text(estimate.mean), ""
+    if estimate.half_width:
+        text, half_width = column.interval(estimate.mean, estimate.half_width)
+        span = f"\N{PLUS-MINUS SIGN} {half_width}"
+    elif estimate.half_width is None:
+        least, most = column.text(estimate.least), column.text(estimate.most)
+        span = f"{least} to {most}" if least != most else ""
+    exact = f"{decimals.text_of(estimate.mean)} s" if column.text is duration else ""
+    return TableCell(text, exact=exact, span=span)
 
 
 def differences(

@@ -54,11 +54,13 @@ def ratio(value: float) -> str:
     return f"{value:,.2f}"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """Return a share in percent with one decimal."""
     return f"{100 * share:.1f}"
 
 
-def _whole(value: float) -> str:
+def whole(value: float) -> str:
+    """Return a number without decimals, or with one if it is not whole."""
     return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
 
 
@@ -97,7 +99,7 @@ class Column:
         """Return a mean and half the width of its interval, which is above 0, as texts."""
         if self.text is duration:
             return duration(mean), duration(half_width)
-        factor = 100 if self.text is _percent else 1
+        factor = 100 if self.text is percent else 1
         return plus_minus(factor * mean, factor * half_width)
 
 
@@ -106,30 +108,32 @@ _SUBMITTED, _, _ISLAND, _OCCUPIED, _SPENT, _SPAN = Scope
 # A column is one line.
 # fmt: off
 COLUMNS = (
-    Column("Jobs", "done", "done", MORE, _whole, _SUBMITTED, is_important=True),
-    Column("Jobs", "refused", "refused", LESS, _whole, _SUBMITTED, is_important=True),
-    Column("Jobs", "killed", "killed", LESS, _whole, _SUBMITTED),
-    Column("Jobs", "failed", "failed", LESS, _whole, _SUBMITTED),
-    Column("Jobs", "left", "left", LESS, _whole, _SUBMITTED, is_important=True),
-    Column("Jobs", "restarts", "restarts", LESS, _whole),
-    Column("Jobs", "apart", "apart", LESS, _whole),
+    Column("Jobs", "done", "done", MORE, whole, _SUBMITTED, is_important=True),
+    Column("Jobs", "refused", "refused", LESS, whole, _SUBMITTED, is_important=True),
+    Column("Jobs", "killed", "killed", LESS, whole, _SUBMITTED),
+    Column("Jobs", "failed", "failed", LESS, whole, _SUBMITTED),
+    Column("Jobs", "left", "left", LESS, whole, _SUBMITTED, is_important=True),
+    Column("Jobs", "restarts", "restarts", LESS, whole),
+    Column("Jobs", "apart", "apart", LESS, whole),
     Column("Time", "makespan", "makespan", LESS, duration, _SPAN, is_important=True),
     Column("Wait", "mean", "wait_mean", LESS, duration, is_important=True),
     Column("Wait", "median", "wait_median", LESS, duration),
     Column("Wait", "95 %", "wait_p95", LESS, duration),
     Column("Bounded slowdown", "mean", "slowdown_mean", LESS, ratio, is_important=True),
     Column("Bounded slowdown", "95 %", "slowdown_p95", LESS, ratio),
-    Column("Use", "vcpus, %", "vcpu_use", MORE, _percent, _OCCUPIED),
-    Column("Use", "memory, %", "memory_use", MORE, _percent, _OCCUPIED),
+    Column("Use", "vcpus, %", "vcpu_use", MORE, percent, _OCCUPIED),
+    Column("Use", "memory, %", "memory_use", MORE, percent, _OCCUPIED),
     Column("Hop-Byte", "over least", "hop_byte_ratio", LESS, ratio, _ISLAND, is_important=True),
     Column("Hops", "per pair", "hops_per_pair", LESS, ratio, _ISLAND),
     Column("Leaves", "over least", "leaf_ratio", LESS, ratio, is_important=True),
     Column("Crossing jobs per leaf", "mean", "crossing", LESS, ratio),
-    Column("Crossing jobs per leaf", "most", "most_crossing", LESS, _whole),
+    Column("Crossing jobs per leaf", "most", "most_crossing", LESS, whole),
     Column("Runtime", "factor", "factor_mean", LESS, ratio, is_important=True),
-    Column("Core-hours", "of VMs", "core_hours", LESS, _whole, _SPENT),
-    Column("Core-hours", "of hosts in use", "host_core_hours", LESS, _whole, _SPENT),
-    Column("Hours", "of hosts in use", "host_hours", LESS, _whole, _SPENT),
+    Column("Goodput", "%", "goodput", MORE, percent),
+    Column("Lost", "by neighbours, %", "lost", LESS, percent),
+    Column("Core-hours", "of VMs", "core_hours", LESS, whole, _SPENT),
+    Column("Core-hours", "of hosts in use", "host_core_hours", LESS, whole, _SPENT),
+    Column("Hours", "of hosts in use", "host_hours", LESS, whole, _SPENT),
     Column("Revenue", "in all", "revenue", MORE, _money, _OCCUPIED),
     Column("Revenue", "per host-hour", "revenue_per_host_hour", MORE, _money, _OCCUPIED),
     Column("Revenue", "per host core-hour", "revenue_per_host_core_hour", MORE, _money, _OCCUPIED),
@@ -158,6 +162,10 @@ MEANINGS = (
      "over leaves and time, and most at one leaf at one time."),
     ("Runtime factor", "By which placements made jobs longer, on average; 1 without a model of "
      "runtimes."),
+    ("Goodput", "Vcpu-hours of the jobs done, as long as they are stated to take, over those of "
+     "the cluster in the measured time; only with a network."),
+    ("Lost by neighbours", "Share of the time of jobs' hosts that they lost because other jobs "
+     "used the same links; only with a network."),
     ("Core-hours", "Of VMs: their vcpus times the hours that they ran, which users pay for. Of "
      "hosts in use: all cores of the hosts that had a VM, which the operator runs. All jobs that "
      "ran count, not only those done."),

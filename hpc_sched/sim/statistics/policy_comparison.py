@@ -5,7 +5,7 @@ by seed: most of what differs from seed to seed is the same for both and drops o
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -92,8 +92,11 @@ class Comparison:
         found = best | {name for name in texts if texts[name] in alike}
         return frozenset() if found == means.keys() else found
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the comparison as plain values, by policy and field of Summary."""
+    def as_json(self, names: Collection[str] | None = None) -> dict[str, Any]:
+        """Return the comparison as plain values, by policy and field of Summary.
+
+        :param names: fields that are written; None: all
+        """
 
         def measure(policy: ComparedPolicy, field: str) -> dict[str, Any] | None:
             mean, found = policy.means[field], policy.differences.get(field)
@@ -110,7 +113,11 @@ class Comparison:
             "seeds": list(self.seeds),
             "baseline": self.policies[0].name if self.policies else None,
             "policies": {
-                policy.name: {column.field: measure(policy, column.field) for column in COLUMNS}
+                policy.name: {
+                    column.field: measure(policy, column.field)
+                    for column in COLUMNS
+                    if names is None or column.field in names
+                }
                 for policy in self.policies
             },
         }
