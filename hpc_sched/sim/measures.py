@@ -1,6 +1,7 @@
 """Measures of a running simulation: integrals over time, numbers of jobs, samples."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,7 +14,13 @@ from hpc_sched.sim.measured.job_kinds import JobKinds
 from hpc_sched.sim.measured.measured_jobs import MeasuredJobs
 from hpc_sched.sim.measured.measured_window import WHOLE_RUN, Window
 from hpc_sched.sim.measured.size_classes import SizeClasses
-from hpc_sched.sim.measured.time_integrals import CROSSINGS, RUNNING, WAITING, TimeIntegrals
+from hpc_sched.sim.measured.time_integrals import (
+    CROSSINGS,
+    RUNNING,
+    UPLINKS,
+    WAITING,
+    TimeIntegrals,
+)
 from hpc_sched.sim.series import Series, Totals
 
 # At this number of samples every other one is dropped, and the interval doubles: the samples cover
@@ -37,10 +44,12 @@ class Measures:
         *,
         interval: float = 60.0,
         window: Window = WHOLE_RUN,
+        levels: Sequence[str] = (),
     ) -> None:
         """Start at time 0; VMs of ``vcpus`` and ``memory_mb`` measure fragmentation.
 
         :param interval: between the first samples, s
+        :param levels: with uplinks, on a network
         """
         self.cluster = cluster
         self.window = window
@@ -50,7 +59,7 @@ class Measures:
         self.outcomes: Counter[Outcome] = Counter()  # of all jobs, in the window or not
         topology = cluster.topology
         gangs: dict[str, list[int]] = {level: [] for level in topology.levels}
-        self.series = Series([], [], [], [], [], [], [], gangs, [], Totals.empty())
+        self.series = Series([], [], [], [], [], [], [], gangs, [], Totals.empty(levels))
         self._leaf = topology.leaf_index
         self._leaves, first = np.unique(self._leaf, return_index=True)
         # The switch of each level above each leaf. Shape (levels, leaves)
@@ -140,6 +149,7 @@ class Measures:
             *(now, self.outcomes[Outcome.DONE], ended),
             *(self._share(sums[VCPUS], VCPUS), self._share(sums[MEMORY_MB], MEMORY_MB)),
             *(sums[RUNNING], sums[WAITING], sums[CROSSINGS] / len(self._leaves)),
+            uplinks=dict(zip(self.cluster.topology.levels, sums[UPLINKS], strict=True)),
         )
 
     def _look_at_leaves(self, state: ClusterState) -> None:

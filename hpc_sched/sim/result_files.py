@@ -96,6 +96,8 @@ def _plain(result: Result, names: Sequence[str]) -> dict[str, Any]:
     found["summary"] = {name: found["summary"][name] for name in names}
     if not found["kinds"]:
         del found["kinds"]
+    if not found["series"]["totals"]["uplinks"]:
+        del found["series"]["totals"]["uplinks"]
     window = found.pop("window")
     if window is not None:
         found["window"] = {

@@ -61,10 +61,11 @@ class Summary:
     # With a network only.
     goodput: float | None = None  # vcpu-hours of jobs done, as stated, over those of the cluster
     lost: float | None = None  # share of hosts' time that jobs lost by their neighbours
+    uplink_use: float | None = None  # share of the leaves' uplinks in use
 
 
 # Fields of Summary that are written only where a run has numbers for them.
-NETWORK_FIELDS = ("goodput", "lost")
+NETWORK_FIELDS = ("goodput", "lost", "uplink_use")
 
 
 def written_fields(results: Sequence["Result"]) -> list[str]:
@@ -147,6 +148,7 @@ def result_of(
         ),
         goodput=sum(kind.goodput or 0.0 for kind in sizes) if sizes else None,
         lost=jobs.lost,
+        uplink_use=next(iter(integrals.uplink_use.values())) if sizes else None,
     )
     return Result(
         summary=summary,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hpc_sched.core.arrays import Reals
 from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.engine import Engine, EventKind
@@ -80,6 +81,11 @@ class RunTimes:
             submitted.factor = (self._engine.now - submitted.start) / done
         if run.entry is not None:
             self._engine.cancel(run.entry)
+
+    @property
+    def uplink_use(self) -> Reals | None:
+        """Part of the uplinks of each level that jobs take now; None without a network."""
+        return None if self._speeds is None else self._speeds.uplink_use
 
     def note(self, submitted: SubmittedJob) -> None:
         """Bring what a job has lost and caused up to date, if it still runs."""

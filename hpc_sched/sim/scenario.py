@@ -147,7 +147,11 @@ def simulate(
                 scenario.discipline(),
                 scenario.source.jobs(run.seed),
                 failures=failures,
-                measures=Measures(scenario.cluster, *scenario.vm, window=window),
+                measures=Measures(
+                    *(scenario.cluster, *scenario.vm),
+                    window=window,
+                    levels=() if scenario.network is None else scenario.network.levels,
+                ),
                 on_record=record,
                 log=log,
             )

@@ -1,6 +1,7 @@
 """The samples of a run, and its totals until each of them."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 # A row of totals is kept if more than one job in this number has ended since the row before it.
@@ -25,16 +26,23 @@ class Totals:
     running: list[float]  # jobs times s
     waiting: list[float]  # jobs times s
     crossing: list[float]  # jobs with VMs under a leaf and under others, mean over leaves, times s
+    # By level: share of its switches' uplinks in use, times s. Without a network empty.
+    uplinks: dict[str, list[float]] = field(default_factory=dict)
 
     @classmethod
-    def empty(cls) -> "Totals":
-        """Return totals before the first sample."""
-        return cls(*([] for _ in fields(cls)))
+    def empty(cls, levels: Sequence[str] = ()) -> "Totals":
+        """Return totals before the first sample.
 
-    def append(self, *row: float) -> None:
+        :param levels: with uplinks, on a network
+        """
+        named: dict[str, Any] = {each.name: [] for each in fields(cls)}
+        return cls(**named | {"uplinks": {level: [] for level in levels}})
+
+    def append(self, *row: float, uplinks: Mapping[str, float]) -> None:
         """Append a number to each list, in their order."""
-        for numbers, number in zip(self.lists, row, strict=True):
-            numbers.append(number)
+        numbers = (*row, *(uplinks[level] for level in self.uplinks))
+        for each, number in zip(self.lists, numbers, strict=True):
+            each.append(number)
 
     def thin(self, times: list[float]) -> None:
         """Keep the rows of some times, and others between which many jobs have ended. Linear.
@@ -54,7 +62,8 @@ class Totals:
     @property
     def lists(self) -> list[list[Any]]:
         """All of them."""
-        return [getattr(self, field.name) for field in fields(self)]
+        named = (getattr(self, each.name) for each in fields(self) if each.name != "uplinks")
+        return [*named, *self.uplinks.values()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,5 +85,5 @@ class Series:
     def lists(self) -> list[list[Any]]:
         """All of them, without the totals."""
         parts = ("gangs", "totals")
-        named = (getattr(self, field.name) for field in fields(self) if field.name not in parts)
+        named = (getattr(self, each.name) for each in fields(self) if each.name not in parts)
         return [*named, *self.gangs.values()]

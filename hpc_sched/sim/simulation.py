@@ -12,6 +12,7 @@ from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import IdealPlacements, JobRecord, Outcome, SubmittedJob
+from hpc_sched.sim.measured.time_integrals import UPLINKS
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.queues.domains import Domains
 from hpc_sched.sim.queues.running_jobs import RunningJobs
@@ -104,6 +105,8 @@ class Simulation:
             if kinds != {EventKind.SAMPLE}:
                 self._discipline(self)
                 self._run_times.settle()
+                if self._run_times.uplink_use is not None:
+                    self.measures.integrals.now[UPLINKS] = self._run_times.uplink_use
             if EventKind.SAMPLE in kinds:
                 self.state.check()
                 self._enter_sample(self.measures.sample(self.now, self.state, len(self.waiting)))

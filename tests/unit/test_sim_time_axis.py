@@ -153,14 +153,14 @@ def series() -> Series:
 )
 def test_steps_are_means_over_time(monkeypatch, series, most, end, edges, means):
     monkeypatch.setattr(interval_means, "MOST_STEPS", most)
-    found = interval_means.steps(series, "vcpus", end)
+    found = interval_means.steps(series, series.totals.vcpus, end)
     assert found.edges == pytest.approx(edges)
     assert found.means == pytest.approx(means)
 
 
 def test_steps_have_one_length_and_are_not_too_many():
     series = lived("a", samples=500, step=120.0).series
-    found = interval_means.steps(series, "vcpus", 500 * 120.0)
+    found = interval_means.steps(series, series.totals.vcpus, 500 * 120.0)
     assert {after - before for before, after in pairwise(found.edges)} == {5 * 120.0}
     assert len(found.means) == 100 <= interval_means.MOST_STEPS
     assert interval_means.about_steps([found]) == "A step is the mean over 10min."
@@ -174,7 +174,7 @@ def test_where_the_axis_is_cut_steps_are_as_short_as_the_totals_allow():
     axis, series = time_axis(policies), found.simulation.measures.series
     assert series.time[1] - series.time[0] > 3 * 3600
     assert axis.end < 7000
-    steps = interval_means.steps(series, "running", axis.end)
+    steps = interval_means.steps(series, series.totals.running, axis.end)
     assert 40 < len(steps.means) <= interval_means.MOST_STEPS
     # Four jobs at a time, and the long one: not a mean over hours.
     assert max(steps.means) == pytest.approx(5.0, abs=0.2)
@@ -208,7 +208,9 @@ def test_each_policy_has_markers_of_its_own_on_lines_that_coincide():
     policies = policies_of(*(lived(name, samples=40) for name in "abcdef"))
     axis = time_axis(policies)
     axes = Figure().add_subplot()
-    steps = interval_means.steps(policies[0].shown.series, "vcpus", axis.end)
+    steps = interval_means.steps(
+        policies[0].shown.series, policies[0].shown.series.totals.vcpus, axis.end
+    )
     interval_means.draw_steps(axes, policies, [steps] * 6, axis.end, 60.0)
     marks = [line for line in axes.lines if line.get_linestyle() == "None"]
     places = [float(x) for line in marks for x in line.get_xdata()]

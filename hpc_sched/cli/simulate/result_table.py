@@ -8,7 +8,7 @@ from typing import Any
 from hpc_sched.cli.common import output
 from hpc_sched.cli.common.base_command import Table
 from hpc_sched.sim.measured.measured_window import ALL_OF_IT, MeasuredPart
-from hpc_sched.sim.results import NETWORK_FIELDS, Result, Summary, written_fields
+from hpc_sched.sim.results import Result, Summary, written_fields
 from hpc_sched.sim.statistics.columns import COLUMNS, IMPORTANT, plus_minus
 from hpc_sched.sim.statistics.estimate import Estimate
 from hpc_sched.sim.statistics.kind_comparison import KIND_COLUMNS, kinds
@@ -31,6 +31,7 @@ _COST_OF_A_RUN = (
     *("host_core_hours", "revenue", "revenue_per_host_hour", "revenue_per_host_core_hour"),
 )
 _OF_A_POLICY = ("policy", "runs", *(column.field for column in IMPORTANT))
+_NETWORK = ("goodput", "lost")
 _COST_OF_A_POLICY = ("core_hours", "host_core_hours", "revenue_per_host_hour")
 
 
@@ -45,7 +46,7 @@ def of_runs(
     names: Sequence[str] = written
     if formatter == TABLE and not all_columns:
         names = _with_killed(_COST_OF_A_RUN if _has_prices(results) else _OF_A_RUN, results)
-        network = [name for name in NETWORK_FIELDS if name in written]
+        network = [name for name in _NETWORK if name in written]
         # Seconds in place of hops: a terminal has no room for both.
         names = [*(name for name in names if not network or name != "hops_per_pair"), *network]
     # A mark on one of several runs would say that this run is the best.
@@ -63,7 +64,7 @@ def of_policies(results: Sequence[Result], comparison: Comparison, *, all_column
     """Return a row for each policy: means with half the width of their confidence intervals."""
     cost = _COST_OF_A_POLICY if _has_prices(results) else ()
     written = written_fields(results)
-    network = (name for name in NETWORK_FIELDS if name in written)
+    network = (name for name in _NETWORK if name in written)
     names = _with_killed((*_OF_A_POLICY, *cost, *network), results)
     if all_columns:
         names = ("policy", "runs", *(each.field for each in COLUMNS if each.field in written))

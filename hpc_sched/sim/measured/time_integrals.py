@@ -12,8 +12,9 @@ from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.measured.measured_window import WHOLE_RUN, Window
 
 # What is integrated: vcpus and MB of all jobs, crossings of leaves, hosts in use, their cores, the
-# vcpus of each class, jobs that run and jobs that wait.
+# vcpus of each class, the use of uplinks by level, jobs that run and jobs that wait.
 CROSSINGS, RUNNING, WAITING = 2, -2, -1
+UPLINKS = slice(5 + len(APP_CLASSES), -2)
 _TAKEN, _HOSTS, _CORES = slice(VCPUS, MEMORY_MB + 1), 3, 4
 _CLASS = {name: i for i, name in enumerate(APP_CLASSES, start=5)}
 _HOUR = 3600.0  # s
@@ -29,7 +30,7 @@ class TimeIntegrals:
     def __init__(self, cluster: Cluster, window: Window = WHOLE_RUN) -> None:
         """Start at time 0, without a job."""
         # At this moment: what jobs occupy, changed in place. Integrals have it times s.
-        self.now = np.zeros(7 + len(APP_CLASSES))
+        self.now = np.zeros(7 + len(APP_CLASSES) + cluster.topology.depth)
         self.most_crossing = 0  # jobs at one leaf at one time
         self._cluster = cluster
         self._window = window
@@ -93,6 +94,12 @@ class TimeIntegrals:
     def available(self) -> float:
         """Vcpu-seconds that jobs could have had, over the span."""
         return float(self._total[VCPUS]) * self.span
+
+    @property
+    def uplink_use(self) -> dict[str, float]:
+        """Share of the uplinks of each level's switches in use, mean over the span."""
+        means = self._integrals[UPLINKS] / self.span if self.span > 0 else self.now[UPLINKS] * 0
+        return dict(zip(self._cluster.topology.levels, means.tolist(), strict=True))
 
     @property
     def crossing(self) -> float:

@@ -32,6 +32,18 @@ class Network:
         """Index of the first uplink; the hosts' links are below it."""
         return 2 * len(self.topology.hosts)
 
+    @property
+    def uplink_levels(self) -> Array:
+        """Level of the switch of each uplink, up, then down: 0 for leaves. -1 for one of a root.
+
+        Shape (2 * switches,)
+        """
+        topology = self.topology
+        levels = topology.switch_levels - 1
+        roots = [s for s, switch in enumerate(topology.switches) if switch.parent < 0]
+        levels[roots] = -1
+        return np.tile(levels, 2)
+
     def path_latency(self, paths: Array) -> Reals:
         """Return the latency of each path, s. Shape (paths,)."""
         found: Reals = self.latency[paths].sum(axis=1)

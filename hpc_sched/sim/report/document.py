@@ -77,9 +77,11 @@ def _sections(
     axis = time_axis(policies)
     hint = f"{axis.reason} {_HINT if len(policies) > 1 else ''}".strip()
     progress = tuple(timeline.plot(measure, policies, axis) for measure in timeline.PROGRESS)
+    has_uplinks = any(each.shown.series.totals.uplinks for each in policies)
     placement = (
         *comparisons.ratios(policies, comparison),
         timeline.plot(timeline.CROSSING, policies, axis),
+        *([timeline.uplinks(policies, axis)] if has_uplinks else []),
     )
     return (
         ("progress", "Progress", hint, progress),
@@ -92,9 +94,11 @@ def _sections(
 
 def _drawable(result: Result) -> Result:
     gangs = {rendering.legal(level): sizes for level, sizes in result.series.gangs.items()}
+    uplinks = {rendering.legal(name): of for name, of in result.series.totals.uplinks.items()}
+    totals = replace(result.series.totals, uplinks=uplinks)
     return replace(
         result,
         summary=replace(result.summary, policy=rendering.legal(result.summary.policy)),
         leaves=list(map(rendering.legal, result.leaves)),
-        series=replace(result.series, gangs=gangs),
+        series=replace(result.series, gangs=gangs, totals=totals),
     )

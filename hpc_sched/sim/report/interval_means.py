@@ -24,11 +24,13 @@ class Steps:
     means: list[float]
 
 
-def steps(series: Series, measure: str, end: float) -> Steps:
+def steps(series: Series, integral: Sequence[float], end: float) -> Steps:
     """Return the means of a measure, MOST_STEPS at most, until an end or that of the run. Linear.
 
     Each is over whole intervals between totals, and so exact. All but the last have one length
     unless the axis has few samples: then they are as short as the totals allow.
+
+    :param integral: of the measure, one of the totals
     """
     totals = series.totals
     are_even = sum(time < end for time in series.time) >= MOST_STEPS / 2
@@ -46,7 +48,7 @@ def steps(series: Series, measure: str, end: float) -> Steps:
         ):
             rows.append(i)
     edges = np.array(totals.time)[rows]
-    sums = np.array(getattr(totals, measure))[rows]
+    sums = np.array(integral)[rows]
     return Steps(edges.tolist(), (np.diff(sums) / np.diff(edges)).tolist())
 
 

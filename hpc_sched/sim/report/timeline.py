@@ -59,12 +59,19 @@ _GANGS = Measure("gangs", "Largest group that fits", "VMs",
     "neighbouring samples. Where it is low although vcpus are free, the free ones are scattered: "
     "higher means less fragmented.", is_count=True)  # fmt: skip
 
+_UPLINKS = Measure("uplinks", "Use of uplinks", "uplinks in use (%)",
+    "Share of the rate of the uplinks of a level's switches that messages take, both directions, "
+    "on average over the switches: one of them may be full where the mean is low. Lower is "
+    "better: what is left is there for others.", factor=100, top=100.0)  # fmt: skip
+
 
 def plot(measure: Measure, policies: Sequence[PolicyRuns], axis: TimeAxis) -> Plot:
     """Return a picture of a measure, without a line for policies whose run took no time."""
     key, missing = parted(policies, lambda each: each.took_time)
     runs = [each.shown.series for each in key]
-    found = [] if measure.is_count else [steps(run, measure.name, axis.end) for run in runs]
+    found: list[Steps] = []
+    if not measure.is_count:
+        found = [steps(run, getattr(run.totals, measure.name), axis.end) for run in runs]
     reading = f"{measure.reading} {about_steps(found)}" if found else measure.reading
 
     def draw(axes: Axes, unit: float) -> float:
@@ -107,6 +114,28 @@ def fragmentation(policies: Sequence[PolicyRuns], axis: TimeAxis) -> Plot:
     )
     reading = " ".join(filter(None, (_GANGS.reading, about_samples(key), axis.hint)))
     return Plot(_GANGS.title, reading, panels, key, missing)
+
+
+def uplinks(policies: Sequence[PolicyRuns], axis: TimeAxis) -> Plot:
+    """Return the use of uplinks, one picture per level of switches that have some, bottom up."""
+    key, missing = parted(policies, lambda each: each.took_time)
+    levels = dict.fromkeys(level for each in key for level in each.shown.series.totals.uplinks)
+
+    def drawing(level: str) -> Callable[[Axes, float], float]:
+        def draw(axes: Axes, unit: float) -> float:
+            runs = [each.shown.series for each in key]
+            found = [steps(run, run.totals.uplinks[level], axis.end) for run in runs]
+            scaled = [Steps(of.edges, [100 * mean for mean in of.means]) for of in found]
+            draw_steps(axes, key, scaled, axis.end, unit)
+            return max(max(of.means) for of in scaled)
+
+        return draw
+
+    panels = tuple(
+        _panel(_UPLINKS, axis, drawing(level), number, level)
+        for number, level in enumerate(levels, start=1)
+    )
+    return Plot(_UPLINKS.title, f"{_UPLINKS.reading} {axis.hint}".rstrip(), panels, key, missing)
 
 
 def _panel(

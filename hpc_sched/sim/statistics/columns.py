@@ -131,6 +131,7 @@ COLUMNS = (
     Column("Runtime", "factor", "factor_mean", LESS, ratio, is_important=True),
     Column("Goodput", "%", "goodput", MORE, percent),
     Column("Lost", "by neighbours, %", "lost", LESS, percent),
+    Column("Uplinks of leaves", "in use, %", "uplink_use", LESS, percent),
     Column("Core-hours", "of VMs", "core_hours", LESS, whole, _SPENT),
     Column("Core-hours", "of hosts in use", "host_core_hours", LESS, whole, _SPENT),
     Column("Hours", "of hosts in use", "host_hours", LESS, whole, _SPENT),
@@ -166,6 +167,8 @@ MEANINGS = (
      "the cluster in the measured time; only with a network."),
     ("Lost by neighbours", "Share of the time of jobs' hosts that they lost because other jobs "
      "used the same links; only with a network."),
+    ("Uplinks of leaves", "Share of their rate that messages of jobs take, both directions, on "
+     "average over time; only with a network."),
     ("Core-hours", "Of VMs: their vcpus times the hours that they ran, which users pay for. Of "
      "hosts in use: all cores of the hosts that had a VM, which the operator runs. All jobs that "
      "ran count, not only those done."),

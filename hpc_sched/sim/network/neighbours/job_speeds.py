@@ -36,6 +36,12 @@ class JobNetwork:
     detail: str = LINKS  # one of DETAILS
     ratios: Mapping[str, float] = field(default_factory=dict)  # oversubscription by level, if known
 
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels whose switches have uplinks, bottom up."""
+        having = sorted(set(self.links.uplink_levels.tolist()) - {-1})
+        return tuple(self.links.topology.levels[level] for level in having)
+
 
 @dataclass(frozen=True, slots=True)
 class Speed:
@@ -51,6 +57,8 @@ class _Job:
     pattern: str
     hosts: Array  # of each rank
     stated: float  # s of an iteration
+    uplinks: Reals  # s of an iteration that it would take all uplinks of each level for
+    use: Reals  # part of the uplinks of each level that it takes now
     # Communication of an iteration by links and by the level of detail, when the latter was looked
     # at last, s.
     looked_at: tuple[float, float] | None = None
@@ -68,6 +76,14 @@ class JobSpeeds:
         self._network, self._detail = network.links, network.detail
         self._links = SharedLinks(network.links.capacity)
         self._jobs: dict[int, _Job] = {}
+        depth, levels = network.links.topology.depth, network.links.uplink_levels
+        # Level of each link, the last one for those that are no uplinks. Shape (links,)
+        self._level = np.full(len(network.links.capacity), depth)
+        self._level[network.links.uplinks : -1] = np.where(levels < 0, depth, levels)
+        finite = np.where(self._level < depth, network.links.capacity, 0.0)
+        self._rates = np.bincount(self._level, finite, depth + 1)[:depth]
+        # Part of the uplinks of each level that jobs take now.
+        self.uplink_use: Reals = np.zeros(depth)
         self._alone: OrderedDict[tuple[str, float, tuple[int, ...]], float] = OrderedDict()
 
     def start(
@@ -89,13 +105,17 @@ class JobSpeeds:
         alone = self._seconds_alone(pattern, share, tuple(best))
         computation = alone * (1 - share) / share
         hosts = np.array(places, dtype=np.int64)
-        self._jobs[number] = _Job(pattern, hosts, alone + computation)
-        self._links.add(number, self._traffic(pattern, hosts, computation * slowness))
+        traffic = self._traffic(pattern, hosts, computation * slowness)
+        uplinks = self._uplink_seconds(traffic)
+        self._jobs[number] = _Job(pattern, hosts, alone + computation, uplinks, 0 * uplinks)
+        self._links.add(number, traffic)
 
     def end(self, number: int) -> None:
         """Remove a job."""
         self._links.remove(number)
-        del self._jobs[number]
+        self.uplink_use -= self._jobs.pop(number).use
+        if not self._jobs:
+            self.uplink_use[:] = 0.0  # without what rounding has left
 
     def settle(self) -> list[tuple[int, Speed]]:
         """Return the speeds that may have changed since the last time, by number."""
@@ -108,7 +128,16 @@ class JobSpeeds:
             if job.looked_at is None or abs(seconds / job.looked_at[0] - 1) > _ALIKE:
                 job.looked_at = seconds, self._closer(job, member)
             seconds *= job.looked_at[1] / job.looked_at[0]
+        use = job.uplinks / (computation + seconds)
+        self.uplink_use += use - job.use
+        job.use = use
         return Speed((computation + seconds) / job.stated, member.lost, member.caused)
+
+    def _uplink_seconds(self, traffic: Traffic) -> Reals:
+        """Return how long the uplinks of each level would take for a job's iteration, s."""
+        depth = len(self._rates)
+        sums = np.bincount(self._level[traffic.sent.links], traffic.totals, depth + 1)[:depth]
+        return np.divide(sums, self._rates, out=np.zeros(depth), where=self._rates > 0)
 
     def _closer(self, job: _Job, member: Member) -> float:
         """Return the communication of an iteration at the level of detail, s."""
