@@ -46,7 +46,7 @@ ALLOWED = {
     "osc": {"cli", "exceptions"},
     "page": {"page"},
     "sim": {"sim", "page", "snapshot", "core", "topology", *BASE},
-    "experiments": {"experiments", "sim", "core", "topology", *BASE},
+    "experiments": {"experiments", "sim", "page", "core", "topology", *BASE},
     "nova_glue": {
         "nova_glue",
         "clock",

@@ -16,6 +16,7 @@ import pytest
 
 from hpc_sched.cli import experiment_command as experiment
 from hpc_sched.cli import main
+from hpc_sched.cli.network_experiment import NetworkExperiment
 from hpc_sched.experiments.experiment_table import Setting, Table, Verdict
 from tests import sample_data
 
@@ -179,7 +180,7 @@ def test_arguments_that_make_no_sense_are_wrong_usage(call, arguments: list[str]
 
 @pytest.mark.parametrize(
     "command",
-    [experiment.Dudina2013, experiment.Gupta2012, experiment.Gupta2013],
+    [experiment.Dudina2013, experiment.Gupta2012, experiment.Gupta2013, NetworkExperiment],
 )
 def test_the_help_has_examples_and_exit_codes(call, command: type[experiment.Experiment]):
     code, out, _ = call(command.NAME, "--help")

@@ -99,6 +99,11 @@ def drawn(name: str, label: str, draw: Callable[[Figure], None], height: float =
     return _inlined(stream.getvalue(), label)
 
 
+def as_file(picture: Markup) -> str:
+    """Return the content of an SVG file: a picture with the namespace that a page implies."""
+    return f'<svg xmlns="http://www.w3.org/2000/svg"{picture.removeprefix("<svg")}\n'
+
+
 def legal(text: str) -> str:
     """Return a text with a replacement character for those that no page can hold."""
     return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text)

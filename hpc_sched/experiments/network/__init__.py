@@ -1,0 +1,1 @@
+"""What a placement is worth in seconds, in the network model."""

@@ -1,0 +1,51 @@
+"""The second table of the network study: what a job leaves to the other jobs."""
+
+from collections.abc import Iterator
+
+from hpc_sched.experiments.experiment_table import Cell, Table
+from hpc_sched.experiments.network.compared_placements import PLACEMENTS
+from hpc_sched.experiments.network.paired_runs import PairedRuns, estimate, other_ranks
+from hpc_sched.experiments.network.runtime_table import DIGITS, settings
+
+
+def table(runs: PairedRuns) -> Table:
+    """Return a row for each pattern and placement."""
+    study = runs.study
+    ranks, ratio = other_ranks(study), max(study.ratios)
+    return Table(
+        source="Network, other jobs",
+        title=f"their iteration next to the job over that without it, {ranks} ranks at {ratio:g}:1",
+        columns=("pattern", "placement", "time over that without it", "±", "least", "most"),
+        rows=tuple(_rows(runs)),
+        settings=settings(study),
+        notes=(
+            "The mean over the other jobs, each of which communicates "
+            f"{100 * study.share:g} % of its runtime where it has its hosts' links for itself. Job "
+            "and other jobs slow each other down. 1 is no loss; least and most are of the runs.",
+            *_findings(runs),
+        ),
+    )
+
+
+def _rows(runs: PairedRuns) -> Iterator[tuple[Cell, ...]]:
+    for pattern in runs.study.patterns:
+        for name in PLACEMENTS:
+            found = estimate(runs.slowdown[pattern, name])
+            width = found.half_width
+            yield (
+                *(pattern, name, round(found.mean, DIGITS)),
+                None if width is None else round(width, DIGITS),
+                *(round(found.least, DIGITS), round(found.most, DIGITS)),
+            )
+
+
+def _findings(runs: PairedRuns) -> Iterator[str]:
+    """Yield a sentence on the placement of each pattern that others lose least and most by."""
+    for pattern in runs.study.patterns:
+        means = {name: estimate(runs.slowdown[pattern, name]).mean for name in PLACEMENTS}
+        least, most = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+        if round(means[least], DIGITS) < round(means[most], DIGITS):
+            yield (
+                f"{pattern}: others lose least by {least} ({100 * (means[least] - 1):.1f} %), most "
+                f"by {most} ({100 * (means[most] - 1):.1f} %)."
+            )
