@@ -74,6 +74,18 @@ def test_thick_uplinks_gain_nothing_as_recorded():
         assert set(recorded("dudina2013", ratio, "30")[2:]) == {"0", "-"}
 
 
+@pytest.mark.parametrize("placement", ["exact plan", "random, ranks in fabric order"])
+@pytest.mark.parametrize("ranks", ["8", "16"])
+def test_what_placement_is_worth_is_as_recorded(ranks: str, placement: str):
+    patterns = ("ring", "doubling", "bt", "halo2", "halo3", "alltoall")
+    rows = [
+        recorded("network", "part of the time", ranks, pattern, placement) for pattern in patterns
+    ]
+    assert numbers(quoted(f"{ranks} ranks", placement)[2:]) == [
+        cell for row in rows for cell in row[5:]
+    ]
+
+
 def test_gupta2012_is_as_recorded():
     at_16, at_32 = (recorded("gupta2012", "varied", "10", ratio)[-1] for ratio in ("16", "32"))
     assert f"up to {at_16} % at 16:1 and {at_32} % at 32:1" in PAGE
