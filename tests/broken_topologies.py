@@ -70,7 +70,7 @@ BROKEN: list[BrokenTopology] = [
     _case(
         "an unknown key at the top",
         "switchs:\n- name: sw1\n",
-        r":1: unknown key 'switchs' in the file; known: levels, switches",
+        r":1: unknown key 'switchs' in the file; known: levels, oversubscription, switches",
     ),
     _case(
         "an unknown key at a switch",
@@ -307,6 +307,67 @@ BROKEN: list[BrokenTopology] = [
         "a level's name given twice",
         "levels: [a, a]\nswitches:\n- name: s\n  switches:\n  - name: t\n    hosts: [h]\n",
         r":1: levels: a name stands twice",
+    ),
+    # Oversubscription.
+    _case(
+        "oversubscription of an unknown level",
+        f"levels: [leaf]\noversubscription:\n  pod: 4\n{_LEAF}[h1]\n",
+        r":3: unknown key 'pod' in oversubscription; known: leaf",
+    ),
+    _case(
+        "oversubscription of a level that the fabric does not have",
+        f"oversubscription: {{leaf: 2, pod: 4}}\n{_LEAF}[h1]\n",
+        r":1: oversubscription: expected levels of leaf, found 'pod'",
+    ),
+    _case(
+        "oversubscription of 0",
+        f"oversubscription:\n  leaf: 0\n{_LEAF}[h1]\n",
+        r":2: oversubscription of leaf: expected 0\.001 to 1000, found 0",
+    ),
+    _case(
+        "negative oversubscription",
+        f"levels: [leaf]\noversubscription: {{leaf: -4}}\n{_LEAF}[h1]\n",
+        r":2: oversubscription of leaf: expected 0\.001 to 1000, found -4",
+    ),
+    _case(
+        "oversubscription beyond all fabrics",
+        f"oversubscription: {{leaf: 1e9}}\n{_LEAF}[h1]\n",
+        r":1: oversubscription of leaf: expected 0\.001 to 1000, found 1e\+09",
+    ),
+    _case(
+        "oversubscription that is not a number",
+        f"oversubscription:\n  leaf: 4:1\n{_LEAF}[h1]\n",
+        r":2: oversubscription of leaf: expected a number",
+    ),
+    _case(
+        "oversubscription of NaN",
+        f"oversubscription:\n  leaf: .nan\n{_LEAF}[h1]\n",
+        r":2: oversubscription of leaf: expected a number",
+    ),
+    _case(
+        "oversubscription that says nothing",
+        f"{_LEAF}[h1]\noversubscription:\n",
+        r":4: oversubscription: expected keys .*nothing",
+    ),
+    _case(
+        "oversubscription of a level that says nothing",
+        f"oversubscription:\n  leaf:\n{_LEAF}[h1]\n",
+        r":2: oversubscription of leaf: expected text, found nothing",
+    ),
+    _case(
+        "one number for all levels",
+        f"oversubscription: 4\n{_LEAF}[h1]\n",
+        r":1: oversubscription: expected keys .*'4'",
+    ),
+    _case(
+        "oversubscription of a level twice",
+        f"oversubscription:\n  leaf: 2\n  leaf: 4\n{_LEAF}[h1]\n",
+        r":3: key 'leaf' stands twice",
+    ),
+    _case(
+        "a level's name too many in a file with oversubscription",
+        f"levels: [leaf, pod]\noversubscription: {{leaf: 2}}\n{_LEAF}[h1]\n",
+        r":1: levels: 2 names",
     ),
     # Made to hurt.
     _case("a billion laughs of hosts", _laughs("hosts"), r":4: a host's name: expected text"),

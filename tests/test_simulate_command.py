@@ -246,7 +246,7 @@ def test_files_say_what_was_run_so_that_it_can_be_run_again(files: Path, capsys,
         "sync 75 %, async 25 %",
         "uniform:0:30; at most 50 on a host (alpha), 60 with class sync (beta)",
         "at most 2 cores each, the trace&#39;s memory, that of a job",
-        "unknown: a topology has no numbers of links",
+        "unknown: the topology does not state it",
         "every job under one switch of level leaf",
         "host x 1, leaf x 1.1, pod x 1.1",
     ):

@@ -22,6 +22,8 @@ class EventKind(IntEnum):
     WAKE = 5
 
 
+_FEWEST_REMOVED = 50  # cancelled events, at a time
+
 Event = tuple[float, EventKind, int, Callable[[], None]]  # time in s, kind, entry number, action
 
 
@@ -46,8 +48,13 @@ class Engine:
         return self._entries - 1
 
     def cancel(self, entry: int) -> None:
-        """Cancel an event that has not happened, by its number. O(1) now, O(log events) later."""
+        """Cancel an event that has not happened, by its number. O(log events) on average."""
         self._cancelled.add(entry)
+        # An end far ahead may be entered anew very often: cancelled events are at most half of all.
+        if len(self._cancelled) > max(len(self._heap) // 2, _FEWEST_REMOVED):
+            self._heap = [event for event in self._heap if event[2] not in self._cancelled]
+            heapq.heapify(self._heap)
+            self._cancelled.clear()
 
     def peek(self) -> float:
         """Return the time of the next event, or infinity."""

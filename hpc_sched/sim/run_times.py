@@ -49,9 +49,8 @@ class RunTimes:
         assert placed is not None
         if self._setting.slowdown is not None:
             submitted.factor = self._setting.slowdown(state, placed)
-        best, share = submitted.ideal.places, job.communication.share
-        is_communicating = job.communication.is_of(job.count)
-        if self._speeds is None or best is None or not is_communicating:
+        share = job.communication.share
+        if self._speeds is None or not job.communication.is_of(job.count):
             self._enter(submitted, job.runtime * submitted.factor)
         elif placed.only_host is not None:
             # Communication within a host takes its part of the stated runtime.
@@ -62,7 +61,8 @@ class RunTimes:
             self._speeds.start(
                 *(job.number, job.communication.pattern, share),
                 places=placed.places,
-                best=best,
+                # A job that no island holds has no best hosts: its own are the best.
+                best=submitted.ideal.places or placed.places,
                 slowness=submitted.factor,
             )
 
@@ -127,7 +127,8 @@ class RunTimes:
 
         def end() -> None:
             run = self._runs.get(submitted.job.number)
-            if run is not None:
+            # The job may have started again since, while this end was left among the events.
+            if run is not None and submitted.placed is placed:
                 run.entry = None
             self._end(submitted, placed, outcome)
 

@@ -118,6 +118,7 @@ class Simulation:
         """
         self.state.check()
         for submitted in list(self._submitted_jobs.values()):
+            self._run_times.stop(submitted)  # so that its record has its factor until now
             self._record(submitted, Outcome.RUNNING if submitted.placed else Outcome.WAITING)
         if self.recorded != self.submitted:
             raise exceptions.ConservationError(

@@ -26,6 +26,7 @@ from hpc_sched.sim.network.neighbours.job_speeds import JobNetwork
 from hpc_sched.sim.policies.placement_policy import NO_RANDOMNESS, PlacementRequest, Policy
 
 NO_LIMITS = Limits(math.inf, math.inf)
+_ROUNDING = 1e-9  # of sums of times: a job is not killed for it
 _SHORTEST, _LONGEST = 1.0, 1e15  # bounds of mean times, s; anything beyond is a typing error
 
 
@@ -78,7 +79,8 @@ class SimulationInput:
         :param ran: since its start, s
         """
         # The runtime stands for a walltime that the trace does not state, and is no limit.
-        if self.kills_overruns and job.walltime is not None and ran + left > job.estimate:
+        longest = job.estimate * (1 + _ROUNDING)
+        if self.kills_overruns and job.walltime is not None and ran + left > longest:
             return max(job.estimate - ran, 0.0), Outcome.KILLED
         return left, Outcome.DONE
 

@@ -117,6 +117,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
             details=old.details(),
             remarks=old.remarks,
             host_ids=old.host_ids,
+            oversubscription=old.oversubscription,
         )
     except exceptions.TopologyError as failure:
         raise _error(f"--add: {failure}") from failure

@@ -8,6 +8,7 @@ from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import JobRecord
 from hpc_sched.sim.measured.measured_window import WHOLE_RUN, Window
 from hpc_sched.sim.measures import Measures
+from hpc_sched.sim.policies.placement_policy import Policy
 from hpc_sched.sim.queues.in_order import Fcfs
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.simulation_input import Failure, SimulationInput
@@ -25,7 +26,7 @@ class Simulated:
 
     def __init__(
         self,
-        policy: str,
+        policy: str | Policy,
         jobs: Iterable[Job],
         *,
         on: Cluster | None = None,
@@ -37,8 +38,9 @@ class Simulated:
     ) -> None:
         self.log: list[str] = []
         self.records: list[JobRecord] = []
+        loaded = policy if isinstance(policy, Policy) else POLICIES.load(policy)
         self.simulation = Simulation(
-            SimulationInput(on or cluster(), POLICIES.load(policy), **setting),  # type: ignore[arg-type]
+            SimulationInput(on or cluster(), loaded, **setting),  # type: ignore[arg-type]
             discipline or Fcfs(),
             jobs,
             failures=failures,

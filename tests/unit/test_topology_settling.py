@@ -209,7 +209,7 @@ def test_a_fabric_that_stays_the_same_comes_after_one_wait_whatever_was_before()
     assert not scheduler.waiting
 
 
-def test_processors_ids_and_members_stay_with_hosts_and_switches_that_wait():
+def test_processors_ids_members_and_ratios_stay_with_hosts_and_switches_that_wait():
     details = Details(processors={"leaf2": "gold"}, members={"leaf2": ("s1", "s2")})
     tree = BEFORE.to_tree()
     before = Topology.from_tree(
@@ -218,11 +218,13 @@ def test_processors_ids_and_members_stay_with_hosts_and_switches_that_wait():
         host_processors={"d": "epyc"},
         details=details,
         host_ids={"d": "uuid-d"},
+        oversubscription={"rack": 4},
     )
     found, waiting = settled(before, fabric(leaf1="ab"), NOTHING, 0, SECONDS)
     assert waiting.hosts.keys() == {"c", "d"}
     assert not difference.between(before, found)
     assert (found.host_ids, found.levels) == ({"d": "uuid-d"}, ("rack", "row"))
+    assert found.oversubscription == {"rack": 4}
     found, _ = settled(before, replace(fabric(leaf1="ab")), waiting, 300, SECONDS)
     assert found.hosts == ("a", "b")
 

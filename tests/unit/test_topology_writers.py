@@ -306,3 +306,24 @@ def read_or_refused(through: Through, fabric: Topology) -> Topology | str:
         return through(fabric)
     except exceptions.TopologyError as error:
         return str(error)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["leaf", "row of racks", "on"]),
+        st.floats(0.001, 1000) | st.sampled_from([1, 4, 1.5]),
+    )
+)
+def test_oversubscription_comes_back_from_yaml(ratios: dict[str, float]):
+    levels = ("leaf", "row of racks", "on")
+    tree = {"core": {"pod": {"leaf1": ["a1"], "leaf2": ["b1"]}}}
+    fabric = Topology.from_tree(tree, levels, oversubscription=ratios)
+    assert through_yaml(fabric).oversubscription == ratios
+    assert ("oversubscription" in yaml_writer.text_of(fabric)) == bool(ratios)
+
+
+def test_slurm_has_no_oversubscription_and_the_loss_is_reported():
+    fabric = Topology.from_tree({"core": {"leaf1": ["a1"]}}, oversubscription={"leaf": 4})
+    text, warnings = slurm_writer.text_of(fabric)
+    assert warnings == ("the oversubscription of levels is left out",)
+    assert "4" not in text

@@ -208,3 +208,30 @@ def test_a_file_of_ten_thousand_hosts_is_read(path: Path):
     path.write_text(f"switches:\n{leaves}")
     fabric = load("yaml", path=path)
     assert (len(fabric.hosts), len(fabric.leaves)) == (10_000, 500)
+
+
+RATIOS = """\
+levels: [leaf, pod, core]
+oversubscription: {leaf: 4, pod: 1.5}
+switches:
+- name: core1
+  switches:
+  - {name: pod1, switches: [{name: leaf1, hosts: "a[1-2]"}, {name: leaf2, hosts: b1}]}
+  - {name: pod2, switches: [{name: leaf3, hosts: c1}]}
+"""
+
+
+def test_the_oversubscription_of_levels_is_read(path: Path):
+    assert read(path, RATIOS).oversubscription == {"leaf": 4.0, "pod": 1.5}
+    unnamed = RATIOS.partition("\n")[2]
+    assert read(path, unnamed).oversubscription == {"leaf": 4.0, "pod": 1.5}
+    assert read(path, EXAMPLE).oversubscription == {}
+
+
+def test_oversubscription_goes_with_the_fabric_when_hosts_are_renamed_or_added(path: Path):
+    fabric = read(path, RATIOS)
+    stated = fabric.oversubscription
+    assert fabric.renamed({"a1": "z1"}).oversubscription == stated
+    assert fabric.including(["new"]).oversubscription == stated
+    one = read(path, "oversubscription: {leaf: 2}\nswitches:\n- {name: leaf1, hosts: a1}\n")
+    assert one.including(["new"]).oversubscription == {"leaf": 2.0}

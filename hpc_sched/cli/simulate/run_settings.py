@@ -117,20 +117,21 @@ def _network(scenario: Scenario) -> dict[str, Any]:
     source = scenario.source
     workload = source if isinstance(source, Synthetic) else source.workload
     found = workload.communications
-    if scenario.network is None or found is None or found.stated_by is not None:
+    if scenario.network is None or found is None:
         return {}
-    return {
-        "network": found.patterns,
-        "communication": found.shares,
-        "network_detail": scenario.network.detail,
-    }
+    detail = {"network_detail": scenario.network.detail}
+    if found.stated_by is not None:
+        return detail
+    return {"network": found.patterns, "communication": found.shares, **detail}
 
 
 def _ratios(scenario: Scenario, fabric: FatTree | None) -> Mapping[str, float] | float | None:
-    """Return the oversubscription by level with a network, else that of a generated fabric."""
+    """Return the oversubscription by level, or that of a generated fabric without a network."""
     if scenario.network is not None:
         return scenario.network.ratios
-    return None if fabric is None else fabric.down_to_up
+    if fabric is None:
+        return scenario.cluster.topology.oversubscription or None
+    return fabric.down_to_up
 
 
 def _plain(value: object) -> object:
@@ -172,7 +173,7 @@ def about(scenario: Scenario, runs: Sequence[Run], fabric: FatTree | None, *text
             f"{limits.beta:g} with class sync (beta)",
         ),
         ("Cluster", cluster),
-        ("Oversubscription", _links(fabric)),
+        ("Oversubscription", _links(_ratios(scenario, fabric), fabric)),
         ("Constraints", _constraints(scenario)),
         ("Queue", queue),
         ("Runtimes", runtimes),
@@ -204,9 +205,11 @@ def _vms(workload: Workload | Synthetic) -> str:
     return f"{counted(workload.vcpus, 'core')} each, {memory}"
 
 
-def _links(fabric: FatTree | None) -> str:
+def _links(ratios: Mapping[str, float] | float | None, fabric: FatTree | None) -> str:
+    if fabric is None and isinstance(ratios, Mapping):
+        return ", ".join(f"{level} {ratio:g} : 1" for level, ratio in ratios.items())
     if fabric is None:
-        return "unknown: a topology has no numbers of links"
+        return "unknown: the topology does not state it"
     if fabric.down_to_up is None:
         return "none: one switch"
     return (

@@ -63,7 +63,7 @@ examples:
     hpc-sched simulate jobs.swf.gz --classes sync=0.6,async=0.4 --price sync=0.03,async=0.07
 
 Without arguments drawn jobs arrive as fast as 90 % of the cluster needs (--use), under switches
-with twice as many ports down as up, and take longer where their VMs are apart (--hop-factors;
+with twice as many ports down as up, and take longer where their messages share links (--network;
 assumed, not measured). The first 20 % and the last 10 % of the jobs are not measured (--measure).
 
 One row a run; with ten and more seeds the format table has one row a policy, with confidence

@@ -22,6 +22,7 @@ from hpc_sched.sim.network.messages.patterns import NONE, PATTERNS, sends
 
 MAX_BYTES = 50_000_000
 MIX_FORM = "PATTERN=SHARE,..."
+_LEAST_SHARE = 1e-12  # below it a job is not slowed down, and (1 - share) / share overflows
 _ALL_NONE = Mix(((NONE, 1.0),))
 USUAL = Distribution("constant", (0.3,))
 _JOB, _APPLICATION = "job", "application"
@@ -37,7 +38,7 @@ class Communication:
 
     def is_of(self, ranks: int) -> bool:
         """Return whether this many ranks communicate, so that a network can slow them down."""
-        return self.share > 0 and sends(self.pattern, ranks)
+        return self.share >= _LEAST_SHARE and sends(self.pattern, ranks)
 
 
 NO_COMMUNICATION = Communication(NONE, 0.0)
@@ -108,11 +109,12 @@ def read_file(path: files.Path) -> Communications:
         row = dict(zip(header, cells, strict=True))
         share = decimals.number_in(row["communication"])
         for column, is_valid, expected in (
-            (key, row[key] not in ("", *stated), "a name that no other row has"),
+            (key, bool(row[key]) and row[key] not in stated, "a name that no other row has"),
             ("pattern", row["pattern"] in PATTERNS, f"one of {', '.join(PATTERNS)}"),
             ("communication", share is not None and 0 <= share <= 1, "a number from 0 to 1"),
         ):
             if not is_valid:
-                raise error(f"{name}:{line}: {column}: expected {expected}, found {row[column]!r}")
+                cell = row[column][:80]
+                raise error(f"{name}:{line}: {column}: expected {expected}, found {cell!r}")
         stated[row[key]] = Communication(row["pattern"], share or 0.0)
     return Communications(stated=stated, stated_by=key)

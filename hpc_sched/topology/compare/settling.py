@@ -147,6 +147,7 @@ def _keeping(
         details=Details(**details),
         remarks=new.remarks,
         host_ids=new.host_ids,
+        oversubscription=new.oversubscription,
     )
 
 
@@ -175,9 +176,11 @@ def _moved(
     if not tree:
         return None
     made = Topology.from_tree(tree, details=_merged(other.details(), base.details()))
+    alike = next((one for one in (base, other) if one.depth == made.depth), made)
     return replace(
         made,
-        levels=next((one.levels for one in (base, other) if one.depth == made.depth), made.levels),
+        levels=alike.levels,
+        oversubscription=alike.oversubscription,
         host_processors=_present(made, other.host_processors, base.host_processors),
         host_ids=_present(made, other.host_ids, base.host_ids),
         remarks=base.remarks,

@@ -6,7 +6,7 @@ line; a wrong switch or host does not hide the errors after it.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -14,7 +14,7 @@ import yaml
 
 from hpc_sched import decimals, exceptions, yaml_nodes
 from hpc_sched.topology import hostlist
-from hpc_sched.topology.model import Topology
+from hpc_sched.topology.model import Topology, check_ratios
 from hpc_sched.topology.readers.reader_errors import Problems
 from hpc_sched.topology.readers.text_driver import TextDriver
 from hpc_sched.topology.readers.yaml_items import invalid, items, mapping, text
@@ -58,7 +58,7 @@ class _TreeReader:
     def read(self, root: yaml.Node) -> Topology:
         tree: dict[str, Any] = {}
         levels: list[str] = []
-        ratios: dict[str, float] = {}
+        ratios: dict[str, tuple[float, int]] = {}
         top = root
         with self.problems.collecting():
             fields = mapping(
@@ -72,30 +72,35 @@ class _TreeReader:
                 if not levels:
                     raise invalid(top, "levels: expected a name for every level, found none")
             if "oversubscription" in fields:
-                top = fields["oversubscription"]
-                ratios = self._ratios(top, levels)
+                ratios = self._ratios(fields["oversubscription"], levels)
         self.problems.stop()
+        line = line_of(top)
         try:
-            return Topology.from_tree(
+            fabric = Topology.from_tree(
                 tree,
                 levels,
                 host_processors=self.host_processors,
                 details=Details(self.processors, self.members, ids=self.ids),
                 host_ids=self.host_ids,
-                oversubscription=ratios,
             )
+            for level, (ratio, of_level) in ratios.items():
+                line = of_level
+                check_ratios({level: ratio}, fabric.levels)
         except exceptions.TopologyError as error:
-            raise self.problems.error(line_of(top), str(error)) from error
+            raise self.problems.error(line, str(error)) from error
+        return replace(
+            fabric, oversubscription={level: ratio for level, (ratio, _) in ratios.items()}
+        )
 
-    def _ratios(self, node: yaml.Node, levels: Sequence[str]) -> dict[str, float]:
-        """Return the ratios by level."""
+    def _ratios(self, node: yaml.Node, levels: Sequence[str]) -> dict[str, tuple[float, int]]:
+        """Return the ratios by level, with their lines."""
         known = levels or level_names(MAX_LEVELS)
-        found: dict[str, float] = {}
+        found: dict[str, tuple[float, int]] = {}
         for level, item in mapping(node, "oversubscription", known).items():
             number = decimals.number_in(text(item, f"oversubscription of {level}"))
             if number is None:
                 raise invalid(item, f"oversubscription of {level}: expected a number")
-            found[level] = number
+            found[level] = number, line_of(item)
         return found
 
     def _switches(self, node: yaml.Node, above: tuple[str, ...]) -> dict[str, Any]:

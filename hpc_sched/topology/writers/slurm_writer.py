@@ -83,5 +83,6 @@ def _warnings(topology: Topology, names: Mapping[str, str]) -> list[str]:
         ),
         (has_processors, "processor types are left out"),
         (topology.host_ids, "ids of hosts are left out"),
+        (topology.oversubscription, "the oversubscription of levels is left out"),
     )
     return [*renamed, *(text for is_given, text in left_out if is_given)]

@@ -59,8 +59,9 @@ class _Job:
     stated: float  # s of an iteration
     uplinks: Reals  # s of an iteration that it would take all uplinks of each level for
     use: Reals  # part of the uplinks of each level that it takes now
-    # Communication of an iteration by links and by the level of detail, when the latter was looked
-    # at last, s.
+    # Communication of an iteration without others by the level of detail, s; None: not yet known.
+    alone: float | None
+    # The same by links and by the level of detail, when the latter was looked at last, s.
     looked_at: tuple[float, float] | None = None
 
 
@@ -107,7 +108,11 @@ class JobSpeeds:
         hosts = np.array(places, dtype=np.int64)
         traffic = self._traffic(pattern, hosts, computation * slowness)
         uplinks = self._uplink_seconds(traffic)
-        self._jobs[number] = _Job(pattern, hosts, alone + computation, uplinks, 0 * uplinks)
+        is_best = tuple(places) == tuple(best) and slowness == 1
+        self._jobs[number] = _Job(
+            *(pattern, hosts, alone + computation, uplinks, 0 * uplinks),
+            alone=alone if is_best else None,
+        )
         self._links.add(number, traffic)
 
     def end(self, number: int) -> None:
@@ -125,9 +130,7 @@ class JobSpeeds:
         job, member = self._jobs[number], self._links.members[number]
         seconds, computation = member.seconds, member.traffic.computation
         if self._detail != LINKS:
-            if job.looked_at is None or abs(seconds / job.looked_at[0] - 1) > _ALIKE:
-                job.looked_at = seconds, self._closer(job, member)
-            seconds *= job.looked_at[1] / job.looked_at[0]
+            seconds = self._by_detail(job, member)
         use = job.uplinks / (computation + seconds)
         self.uplink_use += use - job.use
         job.use = use
@@ -138,6 +141,17 @@ class JobSpeeds:
         depth = len(self._rates)
         sums = np.bincount(self._level[traffic.sent.links], traffic.totals, depth + 1)[:depth]
         return np.divide(sums, self._rates, out=np.zeros(depth), where=self._rates > 0)
+
+    def _by_detail(self, job: _Job, member: Member) -> float:
+        """Return the communication of an iteration at the level of detail, or nearly that, s."""
+        if member.seconds == member.traffic.alone:
+            # Not in proportion: nothing remains of neighbours that have left.
+            if job.alone is None:
+                job.alone = self._closer(job, member)
+            return job.alone
+        if job.looked_at is None or abs(member.seconds / job.looked_at[0] - 1) > _ALIKE:
+            job.looked_at = member.seconds, self._closer(job, member)
+        return job.looked_at[1] * (member.seconds / job.looked_at[0])
 
     def _closer(self, job: _Job, member: Member) -> float:
         """Return the communication of an iteration at the level of detail, s."""

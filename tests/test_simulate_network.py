@@ -1,0 +1,272 @@
+"""hpc-sched simulate --network: its options, their errors, and what the results say of them."""
+
+import argparse
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_sched.cli.main import main
+from hpc_sched.cli.simulate.arguments import add_arguments
+from hpc_sched.cli.simulate.scenario_builder import RequestedRuns, requested_runs
+from hpc_sched.sim import result_files
+from hpc_sched.sim.scenario import simulate
+from tests import snapshots
+
+# Eight jobs of two VMs, at the same time or nearly, on hosts of one vcpu.
+JOBS = [
+    *("--synthetic", "8", "--interarrival", "constant:30", "--size", "constant:2"),
+    *("--runtime", "constant:600", "--policy", "random"),
+]
+GENERATED = ["--generate", "levels=2,radix=6,oversubscription=2,hosts=12", "--host", "vcpus=1"]
+ALWAYS = ["--network", "ring=1", "--communication", "constant:1"]
+TREE = """\
+switches:
+- name: core
+  switches:
+  - {name: leaf1, hosts: "a[1-6]"}
+  - {name: leaf2, hosts: "b[1-6]"}
+"""
+STATED = "levels: [leaf, core]\noversubscription: {leaf: 6}\n" + TREE
+ISLANDS = "switches:\n- {name: west, hosts: 'a[1-6]'}\n- {name: east, hosts: 'b[1-6]'}\n"
+ONE_LEAF = "switches:\n- {name: leaf1, hosts: 'a[1-6]'}\n"
+ONE_HOST = "switches:\n- {name: leaf1, hosts: a1}\n"
+TRACE = "".join(
+    f"{number} {10 * number} -1 600 2 -1 -1 2 1200 -1 1 1 1 {number % 2} 1 1 -1 -1\n"
+    for number in range(1, 7)
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (
+        ("tree", TREE),
+        ("stated", STATED),
+        ("islands", ISLANDS),
+        ("one_leaf", ONE_LEAF),
+        ("one_host", ONE_HOST),
+    ):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    (tmp_path / "jobs.swf").write_text(TRACE)
+    (tmp_path / "known.csv").write_text("application,pattern,communication\n1,ring,1\n")
+    return tmp_path
+
+
+def on(name: str) -> list[str]:
+    return ["--topology", f"{name}.yaml", "--host", "vcpus=1"]
+
+
+def results(*arguments: str) -> RequestedRuns:
+    """Simulate and write the jobs, but no report, which takes longer than all the rest."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    args = parser.parse_args(list(arguments))
+    args.output, args.events = Path("out"), True
+    requested = requested_runs(args)
+    result_files.prepare(args.output)
+    for run in requested.runs:
+        simulate(requested.scenario, run)
+    return requested
+
+
+def factors(policy: str = "random") -> list[float]:
+    with open(f"out/{policy}-seed1-jobs.csv", encoding="utf-8") as file:
+        return [float(row["factor"]) for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize("policy", ["random", "exact-plan"])
+def test_jobs_are_slower_by_their_places_and_by_each_other(policy: str):
+    jobs = [*JOBS[:-1], policy, *GENERATED]
+    results(*jobs)
+    assert set(factors(policy)) == {1.0}
+    results(*jobs, *ALWAYS)
+    assert max(factors(policy)) > 1.2 if policy == "random" else max(factors(policy)) == 1.0
+    assert min(factors(policy)) >= 1 - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        pytest.param(["--communication", "constant:0.3"], 1, "expected --network too", id="share"),
+        pytest.param(["--oversubscription", "leaf=4"], 1, "--oversubscription is of a", id="ratio"),
+        pytest.param(["--network-detail", "steps"], 1, "--network-detail is of a", id="detail"),
+        pytest.param(["--network", "star=1"], 2, "expected PATTERN=SHARE", id="unknown pattern"),
+        pytest.param(["--network", ""], 2, "--network: expected", id="no pattern"),
+        pytest.param(
+            [*ALWAYS[:2], "--communication", "constant:1.5"], 2, "from 0 to 1", id="share above 1"
+        ),
+        pytest.param(
+            [*ALWAYS, "--network-detail", "packets"], 2, "invalid choice", id="unknown detail"
+        ),
+        pytest.param(
+            ["--network", "ring=1", "--network-file", "known.csv"], 2, "not allowed", id="both"
+        ),
+        pytest.param(
+            ["--network-file", "known.csv", "--communication", "constant:1"],
+            *(1, "--communication is in the file of --network-file"),
+            id="a share with a file that has it",
+        ),
+        pytest.param(
+            ["--network-file", "missing.csv"], 1, "missing.csv: cannot be read", id="no file"
+        ),
+        pytest.param(
+            [*ALWAYS, "--hop-factors", "core=1.1"], 1, "what --hop-factors and", id="hop factors"
+        ),
+        pytest.param(
+            [*ALWAYS, "--calibrate", "m.csv"], 1, "--calibrate state", id="measured factors"
+        ),
+        *(
+            pytest.param(
+                *([*ALWAYS, "--oversubscription", text], 1, f"--oversubscription: expected {said}"),
+                id=text or "no ratio",
+            )
+            for text, said in (
+                ("core=4", "LEVEL=RATIO,... with names of leaf, pod, found 'core'"),
+                ("leaf=0", "leaf from 0.001 to 1000, found '0'"),
+                ("leaf=-4", "leaf from 0.001 to 1000, found '-4'"),
+                ("leaf=nan", "leaf from 0.001 to 1000, found 'nan'"),
+                ("leaf=1e9", "leaf from 0.001 to 1000, found '1e9'"),
+                ("leaf=four", "leaf from 0.001 to 1000, found 'four'"),
+                ("4", "LEVEL=RATIO,..., found '4'"),
+                ("", "LEVEL=RATIO,..., found ''"),
+            )
+        ),
+    ],
+)
+def test_an_argument_that_cannot_be_is_refused(arguments: list[str], code: int, said: str, capsys):
+    assert main(["simulate", *JOBS, *on("tree"), *arguments]) == code
+    out, err = capsys.readouterr()
+    assert said in " ".join(err.split())
+    assert out == ""
+    assert "Traceback" not in err
+
+
+def test_the_settings_have_what_applied():
+    arguments = [*JOBS, *GENERATED, "--network", "ring=3,none=1", "--output", "out"]
+    assert main(["simulate", *arguments]) == 0
+    found: dict[str, Any] = json.loads(Path("out/results.json").read_text())
+    assert found["about"]["Network"].startswith("ring 75 %, none 25 %; constant:0.3 of the runtime")
+    settings = found["settings"]
+    assert settings["network"] == {"ring": 0.75, "none": 0.25}
+    assert settings["communication"] == "constant:0.3"
+    assert settings["network_detail"] == "links"
+    assert settings["oversubscription"] == {"leaf": 2.0}
+    assert settings["network_file"] is None
+
+
+def test_the_settings_of_a_file_have_the_level_of_detail_that_applied():
+    found = results("jobs.swf", *on("stated"), "--policy", "random", "--network-file", "known.csv")
+    settings = found.settings
+    assert (settings["network"], settings["network_file"]) == (None, "known.csv")
+    assert (settings["communication"], settings["network_detail"]) == (None, "links")
+    assert dict(found.about)["Network"].startswith(
+        "as stated by application; oversubscribed leaf 6"
+    )
+
+
+def test_without_a_network_its_settings_are_null():
+    settings = results(*JOBS, *on("tree")).settings
+    names = ("network", "network_file", "network_detail", "communication", "oversubscription")
+    assert [settings[name] for name in names] == [None] * 5
+
+
+def test_the_ratios_of_a_file_are_known_without_a_network_too():
+    found = results(*JOBS, *on("stated"))
+    assert found.settings["oversubscription"] == {"leaf": 6.0}
+    assert dict(found.about)["Oversubscription"] == "leaf 6 : 1"
+
+
+def test_an_argument_holds_before_the_topology_file_and_the_file_before_1():
+    found = results(*JOBS, *on("tree"), *ALWAYS)
+    assert found.settings["oversubscription"] == {"leaf": 1.0}
+    assert any(note.startswith("no level is oversubscribed") for note in found.notes)
+    even = factors()
+    found = results(*JOBS, *on("stated"), *ALWAYS)
+    assert found.settings["oversubscription"] == {"leaf": 6.0}
+    assert dict(found.about)["Oversubscription"] == "leaf 6 : 1"
+    assert found.notes == ()
+    thin = factors()
+    assert sum(even) < sum(thin)
+    stated = [*on("stated"), *ALWAYS, "--oversubscription", "leaf=1"]
+    assert results(*JOBS, *stated).settings["oversubscription"] == {"leaf": 1.0}
+    assert factors() == even
+    assert results(*JOBS, *on("tree"), *ALWAYS, "--oversubscription", "leaf=6")
+    assert factors() == thin
+
+
+def test_all_levels_of_detail_agree_and_each_is_in_the_settings():
+    found = []
+    for detail in ("links", "steps", "replay"):
+        more = [*on("stated"), *ALWAYS, "--network-detail", detail]
+        assert results(*JOBS, *more).settings["network_detail"] == detail
+        found.append(factors())
+    assert found[1] == pytest.approx(found[0], rel=0.01)
+    assert found[2] == pytest.approx(found[0], rel=0.01)
+
+
+def test_a_trace_has_a_network_by_the_names_of_its_applications():
+    """Jobs 2, 4 and 6 are of application 0, which no row names."""
+    results("jobs.swf", *on("stated"), "--policy", "random", "--network-file", "known.csv")
+    with open("out/random-seed1-jobs.csv", encoding="utf-8") as file:
+        found = {int(row["number"]): float(row["factor"]) for row in csv.DictReader(file)}
+    assert [found[number] for number in (2, 4, 6)] == [1.0] * 3
+    assert max(found.values()) > 1.1
+
+
+def test_a_trace_has_drawn_patterns_with_a_network():
+    arguments = ["jobs.swf", *on("stated"), "--policy", "random"]
+    results(*arguments, *ALWAYS)
+    slow = max(factors())
+    results(*arguments)
+    assert (slow > 1.1, max(factors())) == (True, 1.0)
+
+
+def test_a_snapshot_has_a_network(folder: Path):
+    state = snapshots.saved(folder)
+    Path("cloud.yaml").write_text(STATED)
+    arguments = ["--synthetic", "4", "--size", "constant:2", "--snapshot", state, *ALWAYS]
+    found = results(*arguments, "--policy", "exact-plan")
+    assert found.settings["network"] == {"ring": 1.0}
+    assert min(factors("exact-plan")) >= 1
+
+
+@pytest.mark.parametrize("name", ["islands", "one_leaf", "one_host"])
+def test_a_small_fabric_has_a_network(name: str):
+    """On islands a group is on one; on a leaf, hosts' own links are all that jobs use."""
+    jobs = [*JOBS[:-1], "exact-plan", *on(name), "--host", "vcpus=4"]
+    found = results(*jobs, *ALWAYS)
+    text = Path("out/exact-plan-seed1-jobs.csv").read_text()
+    assert {row["outcome"] for row in csv.DictReader(text.splitlines())} == {"done"}
+    assert found.settings["oversubscription"] == {"leaf": 1.0}
+    assert set(factors("exact-plan")) == {1.0}
+    assert len(found.notes) == 1
+
+
+def test_a_job_on_several_islands_has_the_links_above_both():
+    """Nova spreads over islands; no plan of least Hop-Byte has more than one."""
+    jobs = ["--synthetic", "1", "--size", "constant:4", "--runtime", "constant:600"]
+    results(*jobs, *on("islands"), *ALWAYS, "--policy", "random", "--oversubscription", "leaf=6")
+    [factor] = factors()
+    assert factor >= 1
+
+
+def test_the_same_command_writes_the_same_bytes():
+    arguments = [*JOBS, *GENERATED, *ALWAYS]
+    results(*arguments)
+    names = ("random-seed1-jobs.csv", "random-seed1-events.txt")
+    before = [Path("out", name).read_bytes() for name in names]
+    results(*arguments)
+    assert [Path("out", name).read_bytes() for name in names] == before
+
+
+def test_the_default_run_has_a_network_and_says_that_it_is_assumed():
+    found = results("--synthetic", "30", "--policy", "random")
+    [note] = found.notes
+    assert note.startswith("jobs communicate by --network ring=0.3,halo3=0.3")
+    assert note.endswith("an assumption")
+    assert found.settings["oversubscription"] == {"leaf": 2.0, "pod": 2.0}
+    found = results("--synthetic", "30", "--policy", "random", "--communication", "constant:0")
+    assert set(factors()) == {1.0}
