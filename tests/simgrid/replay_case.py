@@ -1,6 +1,8 @@
-"""Replay a case on SimGrid: ``/usr/bin/python3 -m tests.simgrid.replay_case < CASE``.
+"""Replay cases on SimGrid: ``/usr/bin/python3 -m tests.simgrid.replay_case < CASES``.
 
-Prints one JSON object: ``seconds`` until the last rank ends, and the ``ends`` of all in order.
+Reads a JSON list of the texts of cases; prints one of objects: ``seconds`` until the last rank
+ends, the ``ends`` of all in order, and the ``cpu`` seconds that the case took. A process has one
+SimGrid only, so each case is replayed in a fork of its own.
 
 A rank is an actor, a message a put and a get of one mailbox: SimGrid starts it when both sides have
 posted it, lets it wait for the latency of its path, and then flow. A message within a host takes no
@@ -10,8 +12,11 @@ share no processor.
 
 import argparse
 import json
+import multiprocessing
 import sys
+import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 
 from simgrid import Actor, Comm, Engine, Host, Mailbox, this_actor
 
@@ -39,22 +44,34 @@ _LATENCY_FACTOR = 14
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Replay the case on stdin; exit code 1 if it is none, or does not end."""
-    parser = argparse.ArgumentParser(description="Replay the case on stdin on SimGrid.")
+    """Replay the cases on stdin; exit code 1 if one is none, or does not end."""
+    parser = argparse.ArgumentParser(description="Replay the cases on stdin on SimGrid.")
     parser.add_argument("--model", choices=MODELS, default=MODELS[0])
     model = parser.parse_args(arguments).model
+    found, fork = [], multiprocessing.get_context("fork")
+    for number, text in enumerate(json.load(sys.stdin)):
+        # A pool that dies with its process: SimGrid aborts where a route is missing.
+        with ProcessPoolExecutor(1, fork) as pool:
+            one = pool.submit(_replayed, model, text).result()
+        if isinstance(one, str):
+            print(f"case {number}: {one}", file=sys.stderr)
+            return 1
+        found.append(one)
+    print(json.dumps(found))
+    return 0
+
+
+def _replayed(model: str, text: str) -> dict[str, object] | str:
+    """Return the times of a case, or why there are none."""
     try:
-        ends = replay(read(sys.stdin.read()), model)
+        ends = replay(read(text), model)
     except (CaseError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 1
+        return str(error)
     ended = [end for end in ends if end is not None]
     if len(ended) < len(ends):
         waiting = ", ".join(str(number) for number, end in enumerate(ends) if end is None)
-        print(f"ranks that wait for ever: {waiting}", file=sys.stderr)
-        return 1
-    print(json.dumps({"seconds": max(ended), "ends": ended}))
-    return 0
+        return f"ranks that wait for ever: {waiting}"
+    return {"seconds": max(ended), "ends": ended, "cpu": time.process_time()}
 
 
 def replay(case: Case, model: str) -> list[float | None]:

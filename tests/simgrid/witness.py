@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,27 +28,39 @@ class Replayed:
 
     seconds: float
     ends: tuple[float, ...]
+    cpu: float  # of SimGrid, s
 
 
 def replayed(case_text: str, model: str = "equal") -> Replayed:
-    """Return the times of a case; the test is skipped where there is no SimGrid.
+    """Return the times of a case, see :func:`all_replayed`."""
+    (found,) = all_replayed([case_text], model)
+    return found
+
+
+def all_replayed(case_texts: Sequence[str], model: str = "equal") -> list[Replayed]:
+    """Return the times of cases; the test is skipped where there is no SimGrid.
+
+    Most of what a small case takes is the start of the process: many of them are best replayed by
+    one.
 
     :param model: ``equal``: max-min fair shares, each flow of a link alike, whatever its latency;
         ``defaults``: SimGrid's own model, LV08
-    :raises ReplayError: if the text is not a case, or a rank waits for ever
+    :raises ReplayError: if a text is not a case, or a rank waits for ever
     """
     require()
     command = [PYTHON, "-E", "-s", "-m", "tests.simgrid.replay_case", "--model", model]
+    texts = json.dumps(list(case_texts))
     try:
         ran = subprocess.run(
-            command, input=case_text, cwd=_ROOT, capture_output=True, text=True, timeout=_SECONDS
+            command, input=texts, cwd=_ROOT, capture_output=True, text=True, timeout=_SECONDS
         )
     except subprocess.TimeoutExpired as error:
         raise ReplayError(f"no end after {_SECONDS:.0f} s: {error.stderr!r}") from error
     if ran.returncode != 0:
         raise ReplayError(f"{' '.join(command)}: exit code {ran.returncode}\n{ran.stderr}")
-    found = json.loads(ran.stdout)
-    return Replayed(found["seconds"], tuple(found["ends"]))
+    return [
+        Replayed(one["seconds"], tuple(one["ends"]), one["cpu"]) for one in json.loads(ran.stdout)
+    ]
 
 
 def require() -> None:
