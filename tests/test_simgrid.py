@@ -10,6 +10,7 @@ import pytest
 from tests import sample_data
 from tests.simgrid import witness
 from tests.simgrid.case_text import (
+    Barrier,
     Case,
     CaseError,
     Compute,
@@ -169,6 +170,12 @@ def test_ranks_of_one_host_compute_at_once():
 
 
 @simgrid
+def test_ranks_go_on_from_a_barrier_when_the_last_is_there():
+    found = ends(*(Rank(0, (Compute(s), Barrier(), Compute(1), Barrier())) for s in (1.0, 3.0)))
+    assert found == (4.0, 4.0)
+
+
+@simgrid
 def test_independent_jobs_of_one_case_meet_where_they_share_a_link():
     alone = [sends(0, (1, GB)), receives(4, 0)], [sends(2, (3, GB)), receives(3, 2)]
     crossing = [sends(1, (5, GB)), receives(4, 4)]
@@ -275,7 +282,7 @@ def test_the_text_of_a_sample_case_is_written_as_it_is_read():
         ("agg 1 1 1 1 1 2\nrank 0", "line 1: 'agg 1 1 1 1 1 2'"),
         ("agg 1 1 1 1 1 2 1\nbg 0", "line 2: 'bg 0'"),
         ("agg 1 1 1 1 1 2 1\nrank 0 s 0 1", "line 2: 'rank 0 s 0 1'"),
-        ("agg 1 1 1 1 1 2 1\nrank 0 x", "line 2: .*'x', expected c, s, r or w"),
+        ("agg 1 1 1 1 1 2 1\nrank 0 x", "line 2: .*'x', expected c, s, r, w or b"),
         ("agg 1 1 1 1 1 2 1\njob 0", "line 2: .*'job', expected agg, bg or rank"),
         ("agg 1 1 1 1 1 2 1", "expected a line agg and one or more lines rank"),
         ("rank 0", "expected a line agg and one or more lines rank"),

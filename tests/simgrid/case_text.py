@@ -7,8 +7,9 @@ One line each::
     rank HOST OPS
 
 Operations are ``c SECONDS`` (compute), ``s RANK TAG BYTES`` (post a send), ``r RANK TAG`` (post a
-receive) and ``w`` (wait for all that is posted). Hosts are numbered from 0, leaf by leaf; ranks in
-the order of their lines. Debian's Python imports this module too: the standard library only.
+receive), ``w`` (wait for all that is posted) and ``b`` (wait until all ranks are at theirs, which
+takes no time; the product's cases have none). Hosts are numbered from 0, leaf by leaf; ranks in the
+order of their lines. Debian's Python imports this module too: the standard library only.
 """
 
 from collections.abc import Iterator
@@ -71,7 +72,12 @@ class Wait:
     """Wait for all that was posted since the last wait."""
 
 
-Operation = Compute | Send | Receive | Wait
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Wait until all ranks are at one of theirs."""
+
+
+Operation = Compute | Send | Receive | Wait | Barrier
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +144,8 @@ def _words(rank: Rank) -> Iterator[str]:
                 yield f"r {source} {tag}"
             case Wait():
                 yield "w"
+            case Barrier():
+                yield "b"
 
 
 def _operations(words: Iterator[str]) -> list[Operation]:
@@ -151,8 +159,10 @@ def _operations(words: Iterator[str]) -> list[Operation]:
             found.append(Receive(int(next(words)), int(next(words))))
         elif word == "w":
             found.append(Wait())
+        elif word == "b":
+            found.append(Barrier())
         else:
-            raise ValueError(f"{word!r}, expected c, s, r or w")
+            raise ValueError(f"{word!r}, expected c, s, r, w or b")
     return found
 
 

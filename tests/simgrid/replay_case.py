@@ -18,9 +18,10 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
+import simgrid
 from simgrid import Actor, Comm, Engine, Host, Mailbox, this_actor
 
-from tests.simgrid.case_text import Case, CaseError, Compute, Receive, Send, Wait, read
+from tests.simgrid.case_text import Barrier, Case, CaseError, Compute, Receive, Send, Wait, read
 from tests.simgrid.fat_tree_platform import Paths, Platform
 
 MODELS = ("equal", "defaults")
@@ -101,8 +102,11 @@ def replay(case: Case, model: str) -> list[float | None]:
         flows = [tuple(platform.hosts[host] for host in pair) for pair in case.background]
         Actor.create("background", flows[0][0], _flow, flows).daemonize()
     ends: list[float | None] = [None] * len(case.ranks)
+    barrier = simgrid.Barrier(len(case.ranks))
     for number, rank in enumerate(case.ranks):
-        Actor.create(f"rank{number}", platform.hosts[rank.host], _run, case, number, begin, ends)
+        Actor.create(
+            f"rank{number}", platform.hosts[rank.host], _run, case, number, begin, barrier, ends
+        )
     engine.run()
     return ends
 
@@ -115,7 +119,9 @@ def _flow(flows: Sequence[tuple[Host, Host]]) -> None:
     this_actor.sleep_for(_ENDLESS_SECONDS)
 
 
-def _run(case: Case, number: int, begin: float, ends: list[float | None]) -> None:
+def _run(
+    case: Case, number: int, begin: float, barrier: simgrid.Barrier, ends: list[float | None]
+) -> None:
     """Do what a rank does, and note when it ends."""
     this_actor.sleep_for(begin)
     here = case.ranks[number]
@@ -138,6 +144,8 @@ def _run(case: Case, number: int, begin: float, ends: list[float | None]) -> Non
                 Comm.wait_all(posted)
                 posted.clear()
                 received.clear()
+            case Barrier():
+                barrier.wait()
     ends[number] = Engine.clock - begin
 
 
