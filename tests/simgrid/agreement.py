@@ -1,7 +1,7 @@
 """How near the product's network model is to SimGrid: ``python -m tests.simgrid.agreement``.
 
 Prints differences from SimGrid's times, as parts of these in percent: the median, 90 % and the
-largest. It takes some three minutes.
+largest. It takes some five minutes.
 """
 
 import sys
