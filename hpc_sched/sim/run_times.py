@@ -75,10 +75,9 @@ class RunTimes:
         self._speeds.end(submitted.job.number)
         self._advance(run)
         done = submitted.job.runtime - run.left
-        if run.is_steady:
-            submitted.factor = run.speed.factor
-        elif done > 0:
-            submitted.factor = (self._engine.now - submitted.start) / done
+        if done > 0:
+            ran = self._engine.now - submitted.start
+            submitted.factor = run.speed.factor if run.is_steady else ran / done
         if run.entry is not None:
             self._engine.cancel(run.entry)
 
@@ -86,12 +85,6 @@ class RunTimes:
     def uplink_use(self) -> Reals | None:
         """Part of the uplinks of each level that jobs take now; None without a network."""
         return None if self._speeds is None else self._speeds.uplink_use
-
-    def note(self, submitted: SubmittedJob) -> None:
-        """Bring what a job has lost and caused up to date, if it still runs."""
-        run = self._runs.get(submitted.job.number)
-        if run is not None:
-            self._advance(run)
 
     def settle(self) -> None:
         """Enter the ends of jobs that have started, and anew those whose speed has changed."""

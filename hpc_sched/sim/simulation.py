@@ -240,8 +240,6 @@ class Simulation:
     def _record(self, submitted: SubmittedJob, outcome: Outcome) -> None:
         del self._submitted_jobs[submitted.job.number]
         self.recorded += 1
-        if submitted.placed is not None:
-            self._run_times.note(submitted)
         record = submitted.record(outcome, self.setting.cluster.topology, self.now)
         if self.setting.network is not None:
             record = submitted.networked(record)
