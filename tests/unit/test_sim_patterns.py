@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.sim.network.messages.patterns import PATTERNS, grid, iteration
-from hpc_sched.sim.network.messages.step import Iteration, Step, computation, volume
+from hpc_sched.sim.network.messages.step import Iteration, Step, computation, thinned, volume
 
 
 def pairs(step: Step) -> list[tuple[int, int]]:
@@ -157,3 +157,19 @@ def test_no_grid_is_nearer_to_a_cube(ranks: int, dimensions: int):
         assert sum(found) == min(
             a + b + ranks // a // b for a in divisors for b in divisors if ranks // a % b == 0
         )
+
+
+def test_an_iteration_of_many_messages_is_thinned_to_steps_that_stand_for_others():
+    """Of 9 steps of 10 messages, three are the middle ones of three each."""
+    steps = iteration("alltoall", 10, 90.0)
+    found = thinned(tuple(with_messages(steps)), 40)
+    assert [each.times for each in found] == [3, 3, 3]
+    assert [int(each.receiver[0]) for each in found] == [2, 5, 8]
+    assert volume(found) == pytest.approx(volume(steps))
+    assert thinned(tuple(with_messages(steps)), 90) == tuple(with_messages(steps))
+
+
+@pytest.mark.parametrize("pattern", ["halo3", "ring", "bt"])
+def test_what_has_few_steps_is_not_thinned(pattern: str):
+    steps = iteration(pattern, 64, 1.0, computation=1.0)
+    assert thinned(steps, 10) == steps

@@ -1,7 +1,7 @@
 """An iteration of a parallel application: steps that each depend on the one before."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,6 +49,22 @@ def step(
     apart = sender != receiver
     return Step(
         sender[apart], receiver[apart], np.full(int(apart.sum()), float(size)), times, computation
+    )
+
+
+def thinned(iteration: Iteration, most: int) -> Iteration:
+    """Return an iteration of at most some messages if it has many steps, else the given one.
+
+    One step then stands for some that follow each other, as those of an all to all of many ranks,
+    which differ little.
+    """
+    messages = sum(len(each.sender) for each in iteration)
+    together = min(-(-messages // most), len(iteration))
+    if together <= 1 or any(each.computation for each in iteration):
+        return iteration
+    parts = [iteration[i : i + together] for i in range(0, len(iteration), together)]
+    return tuple(
+        replace(part[len(part) // 2], times=sum(each.times for each in part)) for part in parts
     )
 
 

@@ -13,7 +13,7 @@ from hpc_sched.sim.network.link_bytes import LinkBytes
 from hpc_sched.sim.network.links import Network
 from hpc_sched.sim.network.messages.patterns import iteration
 from hpc_sched.sim.network.messages.program import programs
-from hpc_sched.sim.network.messages.step import Iteration, most
+from hpc_sched.sim.network.messages.step import Iteration, most, thinned
 from hpc_sched.sim.network.neighbours.shared_links import Member, SharedLinks
 from hpc_sched.sim.network.neighbours.traffic import Traffic
 from hpc_sched.sim.network.placed_steps import PlacedSteps
@@ -23,6 +23,9 @@ LINKS, STEPS, REPLAY = DETAILS = ("links", "steps", "replay")
 # Bytes that the busiest rank sends in one iteration. Only latencies depend on it: they are small
 # against it, as those of a real network are against messages that take a share of the runtime.
 VOLUME = 1e8
+# In an iteration that is looked at by links or steps: those of an all to all of 362 ranks. Beyond
+# that, memory would grow with the square of the ranks.
+_MOST_MESSAGES = 1 << 17
 _MOST_KEPT = 4096  # jobs alone: seconds by pattern and places
 # Change of a job's time by links, relative to it, up to which steps and replay change alike.
 _ALIKE = 0.01
@@ -199,9 +202,9 @@ class JobSpeeds:
         )
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _iteration(pattern: str, ranks: int) -> Iteration:
-    return iteration(pattern, ranks, VOLUME)
+    return thinned(iteration(pattern, ranks, VOLUME), _MOST_MESSAGES)
 
 
 @lru_cache(maxsize=256)
