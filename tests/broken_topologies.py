@@ -317,22 +317,22 @@ BROKEN: list[BrokenTopology] = [
     _case(
         "oversubscription of a level that the fabric does not have",
         f"oversubscription: {{leaf: 2, pod: 4}}\n{_LEAF}[h1]\n",
-        r":1: oversubscription: expected levels of leaf, found 'pod'",
+        r":1: unknown key 'pod' in oversubscription; known: leaf",
     ),
     _case(
         "oversubscription of 0",
         f"oversubscription:\n  leaf: 0\n{_LEAF}[h1]\n",
-        r":2: oversubscription of leaf: expected 0\.001 to 1000, found 0",
+        r":2: oversubscription of leaf: expected a number from 0\.001 to 1000, found '0'",
     ),
     _case(
         "negative oversubscription",
         f"levels: [leaf]\noversubscription: {{leaf: -4}}\n{_LEAF}[h1]\n",
-        r":2: oversubscription of leaf: expected 0\.001 to 1000, found -4",
+        r":2: oversubscription of leaf: expected a number from 0\.001 to 1000, found '-4'",
     ),
     _case(
         "oversubscription beyond all fabrics",
         f"oversubscription: {{leaf: 1e9}}\n{_LEAF}[h1]\n",
-        r":1: oversubscription of leaf: expected 0\.001 to 1000, found 1e\+09",
+        r":1: oversubscription of leaf: expected a number from 0\.001 to 1000, found '1e9'",
     ),
     _case(
         "oversubscription that is not a number",

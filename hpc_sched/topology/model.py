@@ -24,7 +24,6 @@ from hpc_sched.topology.tree import (
 )
 
 _MAC = re.compile(r"[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}\Z|[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}\Z", re.I)
-MOST_RATIO = 1000.0  # of oversubscription: no fabric has less uplinks
 _SEPARATOR = re.compile(r"[:.-]")
 _GUID = re.compile(r"(?:S-|H-)?(?:0x)?([0-9a-f]{1,16})\Z", re.IGNORECASE)
 
@@ -44,20 +43,6 @@ def _check_ids(ids: Mapping[str, str], hosts: Mapping[str, int]) -> None:
         other = id_ if id_ in hosts else owner.setdefault(id_, host)
         if other != host:
             raise exceptions.TopologyError(f"hosts {other!r} and {host!r} are both called {id_!r}")
-
-
-def check_ratios(ratios: Mapping[str, float], levels: Sequence[str]) -> None:
-    """Raise a TopologyError unless ratios are of levels, and such as links have."""
-    for level, ratio in ratios.items():
-        if level not in levels:
-            raise exceptions.TopologyError(
-                f"oversubscription: expected levels of {', '.join(levels)}, found {level!r}"
-            )
-        if not 1 / MOST_RATIO <= ratio <= MOST_RATIO:
-            raise exceptions.TopologyError(
-                f"oversubscription of {level}: expected {1 / MOST_RATIO:g} to {MOST_RATIO:g}, "
-                f"found {ratio:g}"
-            )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -136,11 +121,9 @@ class Topology:
         :param host_ids: host name to another id by which Nova may know it
         :param heights: switch name to its level, if the tree is a part of a deeper fabric, of
             which all ``levels`` are given
-        :param oversubscription: level to the rate of the links below a switch over its uplinks'
         :raises exceptions.TopologyError: for an empty tree or switch, a switch or host given
             twice, a wrong number of level names, a processor type or id of a host that the tree
-            does not have, an id that is another host's name or id, or an oversubscription of an
-            unknown level or out of bounds
+            does not have, or an id that is another host's name or id
         """
         reader = TreeReader(tree, heights, 0 if heights is None else len(levels))
         names = reader.levels(tuple(levels))
@@ -152,8 +135,6 @@ class Topology:
             )
         ids = {host: id_ for host, id_ in (host_ids or {}).items() if id_ != host}
         _check_ids(ids, index)
-        ratios = dict(oversubscription or {})
-        check_ratios(ratios, names)
         return cls(
             hosts=tuple(index),
             switches=reader.switches(details or Details(processors or {})),
@@ -167,7 +148,7 @@ class Topology:
             remarks=tuple(remarks),
             incomplete=tuple(incomplete),
             host_ids=ids,
-            oversubscription=ratios,
+            oversubscription=dict(oversubscription or {}),
         )
 
     def to_tree(self) -> dict[str, Any]:

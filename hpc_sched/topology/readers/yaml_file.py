@@ -5,20 +5,20 @@ line; a wrong switch or host does not hide the errors after it.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 import yaml
 
-from hpc_sched import decimals, exceptions, yaml_nodes
+from hpc_sched import exceptions, yaml_nodes
 from hpc_sched.topology import hostlist
-from hpc_sched.topology.model import Topology, check_ratios
+from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.reader_errors import Problems
 from hpc_sched.topology.readers.text_driver import TextDriver
 from hpc_sched.topology.readers.yaml_items import invalid, items, mapping, text
-from hpc_sched.topology.tree import MAX_LEVELS, Details, level_names
+from hpc_sched.topology.tree import MAX_LEVELS, Details
 from hpc_sched.yaml_nodes import is_null, line_of
 
 # A level of switches nests a list and its keys.
@@ -58,7 +58,6 @@ class _TreeReader:
     def read(self, root: yaml.Node) -> Topology:
         tree: dict[str, Any] = {}
         levels: list[str] = []
-        ratios: dict[str, tuple[float, int]] = {}
         top = root
         with self.problems.collecting():
             fields = mapping(
@@ -71,36 +70,22 @@ class _TreeReader:
                 levels = [text(item, "a level's name") for item in items(top, "levels")]
                 if not levels:
                     raise invalid(top, "levels: expected a name for every level, found none")
-            if "oversubscription" in fields:
-                ratios = self._ratios(fields["oversubscription"], levels)
         self.problems.stop()
-        line = line_of(top)
         try:
-            fabric = Topology.from_tree(
+            found = Topology.from_tree(
                 tree,
                 levels,
                 host_processors=self.host_processors,
                 details=Details(self.processors, self.members, ids=self.ids),
                 host_ids=self.host_ids,
             )
-            for level, (ratio, of_level) in ratios.items():
-                line = of_level
-                check_ratios({level: ratio}, fabric.levels)
         except exceptions.TopologyError as error:
-            raise self.problems.error(line, str(error)) from error
-        return replace(
-            fabric, oversubscription={level: ratio for level, (ratio, _) in ratios.items()}
-        )
+            raise self.problems.error(line_of(top), str(error)) from error
+        if "oversubscription" in fields:
+            # Few files have it, and none that a scheduler reads needs it.
+            from hpc_sched.topology.readers import yaml_ratios
 
-    def _ratios(self, node: yaml.Node, levels: Sequence[str]) -> dict[str, tuple[float, int]]:
-        """Return the ratios by level, with their lines."""
-        known = levels or level_names(MAX_LEVELS)
-        found: dict[str, tuple[float, int]] = {}
-        for level, item in mapping(node, "oversubscription", known).items():
-            number = decimals.number_in(text(item, f"oversubscription of {level}"))
-            if number is None:
-                raise invalid(item, f"oversubscription of {level}: expected a number")
-            found[level] = number, line_of(item)
+            found = yaml_ratios.with_ratios(found, fields["oversubscription"], self.problems)
         return found
 
     def _switches(self, node: yaml.Node, above: tuple[str, ...]) -> dict[str, Any]:
