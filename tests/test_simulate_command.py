@@ -25,7 +25,7 @@ import hpc_sched
 from hpc_sched.cli.main import main
 from hpc_sched.cli.simulate import arguments
 from hpc_sched.sim.installed import POLICIES
-from hpc_sched.sim.jobs.job_record import JobRecord
+from hpc_sched.sim.jobs.job_record import NetworkedJobRecord
 from hpc_sched.snapshot.snapshot_model import Aggregate
 from tests import sample_data, snapshots
 
@@ -199,7 +199,7 @@ def test_the_page_has_every_column_of_the_jobs_in_their_order():
     page = (Path(__file__).resolve().parents[1] / "docs" / "simulator.rst").read_text()
     described = page.partition("``POLICY-seedN-jobs.csv``")[2].partition("``POLICY-seedN-events")[0]
     found = re.findall(r"^   ``(\w+)`` ", described, re.M)
-    assert found == [field.name for field in dataclasses.fields(JobRecord)]
+    assert found == [field.name for field in dataclasses.fields(NetworkedJobRecord)]
 
 
 def test_files_say_what_was_run_so_that_it_can_be_run_again(files: Path, capsys, monkeypatch):
