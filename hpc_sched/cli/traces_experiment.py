@@ -10,13 +10,13 @@ from hpc_sched.cli.common.argument_types import above_zero, argument, checked, n
 from hpc_sched.cli.experiment_command import Experiment
 from hpc_sched.experiments.experiment_table import Table
 from hpc_sched.experiments.traces import trace_table
-from hpc_sched.experiments.traces.trace_study import TraceStudy
+from hpc_sched.experiments.traces.trace_study import HOSTS_A_LEAF, LEAVES_A_POD, TraceStudy
 from hpc_sched.sim.results import Summary
 from hpc_sched.sim.scenario import Run, Scenario
 from hpc_sched.sim.statistics.estimate import LEAST_SEEDS
 
 _USUAL = TraceStudy()
-_A_POD = 64
+_A_POD = LEAVES_A_POD * HOSTS_A_LEAF  # hosts
 _RATIO = checked("a number >= 1", decimals.number_in, lambda ratio: 1 <= ratio < 1e6)
 _SHARE = checked("a number above 0, at most 1", decimals.number_in, lambda share: 0 < share <= 1)
 

@@ -1,7 +1,7 @@
 """Queues of jobs on a network: the set-up, and the runs of each policy."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.jobs.communication import Communications, read_patterns
@@ -89,7 +89,7 @@ class TraceStudy:
             runtimes=read(RUNTIMES),
             communications=communications,
         )
-        return replace(arriving(drawn, self.use, vms), communications=communications)
+        return arriving(drawn, self.use, vms)
 
     def _measured(self) -> MeasuredPart:
         return ALL_OF_IT if self.trace is not None else read_part("20%,90%", "--measure")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hpc_sched.sim.jobs.job_record import NetworkedJobRecord, Outcome
-from hpc_sched.sim.measured.measured_jobs import SLOWDOWN_BOUND
+from hpc_sched.sim.measured.measured_jobs import bounded_slowdown
 from hpc_sched.sim.measured.measured_window import Window
 from hpc_sched.sim.measured.size_classes import SizeClasses
 
@@ -107,8 +107,7 @@ def _add(sums: _Sums, record: NetworkedJobRecord) -> None:
         return
     sums.done += 1
     sums.waits += record.start - record.submit
-    runtime = max(record.runtime, SLOWDOWN_BOUND)
-    sums.slowdowns += max((record.end - record.submit) / runtime, 1.0)
+    sums.slowdowns += bounded_slowdown(record.submit, record.end, record.runtime)
     sums.factors += record.factor
     sums.host_seconds += record.hosts * (record.end - record.start)
     sums.lost += record.lost

@@ -11,6 +11,11 @@ from hpc_sched.sim.jobs.job_record import JobRecord, NetworkedJobRecord, Outcome
 SLOWDOWN_BOUND = 10.0
 
 
+def bounded_slowdown(submit: float, end: float, runtime: float) -> float:
+    """Return the time from submission to end over the runtime, at least 1."""
+    return max((end - submit) / max(runtime, SLOWDOWN_BOUND), 1.0)
+
+
 class MeasuredJobs:
     """The numbers of jobs that have ended, or were left when the run stopped. O(1) per job."""
 
@@ -39,8 +44,7 @@ class MeasuredJobs:
         assert record.start is not None
         assert record.end is not None
         self.waits.append(record.start - record.submit)
-        runtime = max(record.runtime, SLOWDOWN_BOUND)
-        self.slowdowns.append(max((record.end - record.submit) / runtime, 1.0))
+        self.slowdowns.append(bounded_slowdown(record.submit, record.end, record.runtime))
         self.factors.append(record.factor)
         if isinstance(record, NetworkedJobRecord):
             self._host_seconds += record.hosts * (record.end - record.start)

@@ -28,6 +28,11 @@ class Network:
         return len(self.capacity) - 1
 
     @property
+    def longest(self) -> int:
+        """Links of the longest path: of two hosts, and two for each level."""
+        return 2 + 2 * self.topology.depth
+
+    @property
     def uplinks(self) -> int:
         """Index of the first uplink; the hosts' links are below it."""
         return 2 * len(self.topology.hosts)

@@ -1,6 +1,6 @@
 """Measures over time, one line per policy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from hpc_sched.sim.report.interval_means import (
 )
 from hpc_sched.sim.report.policy_runs import Panel, Plot, PolicyRuns, draw_lines, parted
 from hpc_sched.sim.report.time_axis import TimeAxis
+from hpc_sched.sim.series import Series
 
 _GROUPS = 64  # means of the largest group, which jumps from sample to sample
 _LOW = 0.25  # of the top of an axis; below it the axis fits the values
@@ -35,6 +36,10 @@ class Measure:
     factor: int = 1  # on the means
     top: float | None = None  # of the axis, unless all values are low; None: fits the values
     is_count: bool = False  # a line with ticks at whole numbers; if not, means as steps
+
+    def scaled(self, of: Steps) -> Steps:
+        """Return means in the unit of the axis."""
+        return Steps(of.edges, [self.factor * mean for mean in of.means])
 
 
 PROGRESS = (
@@ -81,7 +86,7 @@ def plot(measure: Measure, policies: Sequence[PolicyRuns], axis: TimeAxis) -> Pl
             ]
             draw_lines(axes, key, [(np.divide(x, unit).tolist(), y) for x, y in lines])
             return max(max(y) for _, y in lines)
-        scaled = [Steps(of.edges, [measure.factor * mean for mean in of.means]) for of in found]
+        scaled = [measure.scaled(of) for of in found]
         draw_steps(axes, key, scaled, axis.end, unit)
         return max(max(of.means) for of in scaled)
 
@@ -95,47 +100,55 @@ def plot(measure: Measure, policies: Sequence[PolicyRuns], axis: TimeAxis) -> Pl
 
 def fragmentation(policies: Sequence[PolicyRuns], axis: TimeAxis) -> Plot:
     """Return the largest group that fits, one picture per level of the fabric, bottom up."""
+    key, _ = parted(policies, lambda each: each.took_time)
+    return _by_level(
+        *(_GANGS, policies, axis),
+        lambda series: series.gangs,
+        lambda series, sizes: sampled_steps(series, sizes, axis.end, _GROUPS),
+        about_samples(key),
+    )
+
+
+def uplinks(policies: Sequence[PolicyRuns], axis: TimeAxis) -> Plot:
+    """Return the use of uplinks, one picture per level of switches that have some, bottom up."""
+    return _by_level(
+        *(_UPLINKS, policies, axis),
+        lambda series: series.totals.uplinks,
+        lambda series, integral: steps(series, integral, axis.end),
+    )
+
+
+def _by_level(
+    measure: Measure,
+    policies: Sequence[PolicyRuns],
+    axis: TimeAxis,
+    levels_of: Callable[[Series], Mapping[str, Sequence[float]]],
+    means: Callable[[Series, Sequence[float]], Steps],
+    about: str = "",
+) -> Plot:
+    """Return one picture of a measure per level, bottom up.
+
+    :param levels_of: returns what a run has of each level; ``means`` makes steps of it
+    """
     key, missing = parted(policies, lambda each: each.took_time)
-    levels = dict.fromkeys(level for each in key for level in each.shown.series.gangs)
+    levels = dict.fromkeys(level for each in key for level in levels_of(each.shown.series))
 
     def drawing(level: str) -> Callable[[Axes, float], float]:
         def draw(axes: Axes, unit: float) -> float:
-            having = [each for each in key if level in each.shown.series.gangs]
+            having = [each for each in key if level in levels_of(each.shown.series)]
             runs = [each.shown.series for each in having]
-            found = [sampled_steps(run, run.gangs[level], axis.end, _GROUPS) for run in runs]
+            found = [measure.scaled(means(run, levels_of(run)[level])) for run in runs]
             draw_steps(axes, having, found, axis.end, unit)
             return max(max(of.means) for of in found)
 
         return draw
 
     panels = tuple(
-        _panel(_GANGS, axis, drawing(level), number, level)
+        _panel(measure, axis, drawing(level), number, level)
         for number, level in enumerate(levels, start=1)
     )
-    reading = " ".join(filter(None, (_GANGS.reading, about_samples(key), axis.hint)))
-    return Plot(_GANGS.title, reading, panels, key, missing)
-
-
-def uplinks(policies: Sequence[PolicyRuns], axis: TimeAxis) -> Plot:
-    """Return the use of uplinks, one picture per level of switches that have some, bottom up."""
-    key, missing = parted(policies, lambda each: each.took_time)
-    levels = dict.fromkeys(level for each in key for level in each.shown.series.totals.uplinks)
-
-    def drawing(level: str) -> Callable[[Axes, float], float]:
-        def draw(axes: Axes, unit: float) -> float:
-            runs = [each.shown.series for each in key]
-            found = [steps(run, run.totals.uplinks[level], axis.end) for run in runs]
-            scaled = [Steps(of.edges, [100 * mean for mean in of.means]) for of in found]
-            draw_steps(axes, key, scaled, axis.end, unit)
-            return max(max(of.means) for of in scaled)
-
-        return draw
-
-    panels = tuple(
-        _panel(_UPLINKS, axis, drawing(level), number, level)
-        for number, level in enumerate(levels, start=1)
-    )
-    return Plot(_UPLINKS.title, f"{_UPLINKS.reading} {axis.hint}".rstrip(), panels, key, missing)
+    reading = " ".join(filter(None, (measure.reading, about, axis.hint)))
+    return Plot(measure.title, reading, panels, key, missing)
 
 
 def _panel(

@@ -158,11 +158,10 @@ class JobSpeeds:
 
     def _closer(self, job: _Job, member: Member) -> float:
         """Return the communication of an iteration at the level of detail, s."""
-        longest, others = 2 + 2 * self._network.topology.depth, None
+        longest, others = self._network.longest, no_flows(self._network.longest)
         if member.steps is not None and len(member.others.rate):
             links, padding = member.steps.links, self._network.padding
             others = member.others.as_flows(links, padding, longest)
-        others = no_flows(longest) if others is None else others
         return self._seconds(job.pattern, job.hosts, member.traffic.computation, others)
 
     def _seconds(self, pattern: str, hosts: Array, computation: float, others: Flows) -> float:
@@ -183,7 +182,7 @@ class JobSpeeds:
             found = self._traffic(pattern, hosts, 0.0).alone
             if self._detail != LINKS:
                 computation = found * (1 - share) / share
-                none = no_flows(2 + 2 * self._network.topology.depth)
+                none = no_flows(self._network.longest)
                 found = self._seconds(pattern, hosts, computation, none)
             self._alone[key] = found
             if len(self._alone) > _MOST_KEPT:
