@@ -3,12 +3,14 @@
 import os
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from hpc_sched.cli import main
 from hpc_sched.topology.readers import command_output
 from tests import tiers
 from tests.simgrid.witness import needs_simgrid  # noqa: F401  # a fixture
@@ -93,6 +95,21 @@ def turned_clock() -> Iterator[TurnedClock]:
     """Let the plugin use a clock that the test turns."""
     with turned() as clock:
         yield clock
+
+
+@pytest.fixture
+def run_experiment(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., tuple[int, str, str]]:
+    """Return a function that runs hpc-sched experiment in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main.main(["experiment", *arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from hpc_sched.cli import experiment_command as experiment
-from hpc_sched.cli import main
 from hpc_sched.cli.network_experiment import NetworkExperiment
 from hpc_sched.experiments.experiment_table import Setting, Table, Verdict
 from tests import sample_data
@@ -26,19 +25,6 @@ TRACE = "".join(ROW.format(i, 60 * i, 100 + i, 1 + i % 4, 300_000 * i) for i in 
 PRINTED = Path(__file__).parent / "printed"
 
 
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Return a function that runs a command in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = main.main(["experiment", *arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
@@ -47,10 +33,10 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
         ("gupta2013", ["--runs", "1", "--trace", "swf/METACENTRUM-2009-2.swf.gz"]),
     ],
 )
-def test_the_printed_tables_are_those_recorded(call, name: str, arguments: list[str]):
+def test_the_printed_tables_are_those_recorded(run_experiment, name: str, arguments: list[str]):
     *others, last = arguments or [""]
     given = [*others, str(sample_data.path(last))] if last else []
-    code, out, _ = call(name, *given)
+    code, out, _ = run_experiment(name, *given)
     assert code == 0
     record = PRINTED / f"{name}.txt"
     if os.environ.get("HPC_SCHED_RECORD"):
@@ -58,8 +44,8 @@ def test_the_printed_tables_are_those_recorded(call, name: str, arguments: list[
     assert out == record.read_text()
 
 
-def test_a_table_is_next_to_the_published_numbers_with_a_verdict_and_settings_below(call):
-    code, out, err = call("gupta2012", "--runs", "1")
+def test_a_table_is_next_to_the_published_numbers_with_a_verdict_and_settings_below(run_experiment):
+    code, out, err = run_experiment("gupta2012", "--runs", "1")
     assert (code, err) == (0, "gupta2012: 1 run in each setting\n")
     lines = out.splitlines()
     assert lines[0] == "Gupta2012, section 5, topology: time less by in one rack than on two"
@@ -70,8 +56,8 @@ def test_a_table_is_next_to_the_published_numbers_with_a_verdict_and_settings_be
     assert any(line.endswith("guessed: varied") for line in lines)
 
 
-def test_rows_for_programs_have_verdicts_and_settings_but_no_notes(call):
-    code, out, _ = call("dudina2013", "--runs", "1", "-f", "csv")
+def test_rows_for_programs_have_verdicts_and_settings_but_no_notes(run_experiment):
+    code, out, _ = run_experiment("dudina2013", "--runs", "1", "-f", "csv")
     assert code == 0
     rows = list(csv.DictReader(io.StringIO(out)))
     parts = ["", ", all benchmarks", ", where a gain begins"]
@@ -88,17 +74,19 @@ def test_rows_for_programs_have_verdicts_and_settings_but_no_notes(call):
     assert "nothing slows the job down" not in out
 
 
-def test_the_same_seed_gives_the_same_text_and_another_one_another(call):
-    _, once, _ = call("gupta2012", "--runs", "1")
-    assert call("gupta2012", "--runs", "1")[1] == once
-    assert call("gupta2012", "--runs", "1", "--seed", "2")[1] != once
+def test_the_same_seed_gives_the_same_text_and_another_one_another(run_experiment):
+    _, once, _ = run_experiment("gupta2012", "--runs", "1")
+    assert run_experiment("gupta2012", "--runs", "1")[1] == once
+    assert run_experiment("gupta2012", "--runs", "1", "--seed", "2")[1] != once
 
 
 @pytest.mark.parametrize("name", ["trace.swf", "trace.swf.gz"])
-def test_a_trace_gives_the_two_tables_the_case_study_and_both_figures(call, name: str):
+def test_a_trace_gives_the_two_tables_the_case_study_and_both_figures(run_experiment, name: str):
     content = TRACE.encode()
     Path(name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    code, out, err = call("gupta2013", "--trace", name, "--runs", "1", "--curves", "curves.csv")
+    code, out, err = run_experiment(
+        "gupta2013", "--trace", name, "--runs", "1", "--curves", "curves.csv"
+    )
     assert code == 0
     titles = [line.partition(":")[0] for line in out.splitlines() if line.startswith("Gupta2013, ")]
     assert titles == [
@@ -124,9 +112,9 @@ def test_a_trace_gives_the_two_tables_the_case_study_and_both_figures(call, name
     assert times == sorted(times)
 
 
-def test_rows_of_several_tables_have_the_columns_of_all(call):
+def test_rows_of_several_tables_have_the_columns_of_all(run_experiment):
     Path("trace.swf").write_text(TRACE)
-    code, out, _ = call("gupta2013", "--trace", "trace.swf", "-f", "json", "--runs", "1")
+    code, out, _ = run_experiment("gupta2013", "--trace", "trace.swf", "-f", "json", "--runs", "1")
     assert code == 0
     rows = json.loads(out)
     by_table: dict[str, list] = {}
@@ -144,8 +132,8 @@ def test_rows_of_several_tables_have_the_columns_of_all(call):
     assert scores == ["drawn, uniform from 0 to 30"]
 
 
-def test_without_a_trace_it_is_told_which_one_and_where_it_is(call):
-    code, out, err = call("gupta2013")
+def test_without_a_trace_it_is_told_which_one_and_where_it_is(run_experiment):
+    code, out, err = run_experiment("gupta2013")
     assert (code, out) == (1, "")
     assert err == (
         "--trace: expected the file METACENTRUM-2009-2.swf, or METACENTRUM-2009-2.swf.gz, which "
@@ -153,12 +141,12 @@ def test_without_a_trace_it_is_told_which_one_and_where_it_is(call):
     )
 
 
-def test_a_trace_that_cannot_be_read_is_a_failure(call):
-    code, out, err = call("gupta2013", "--trace", "no.swf")
+def test_a_trace_that_cannot_be_read_is_a_failure(run_experiment):
+    code, out, err = run_experiment("gupta2013", "--trace", "no.swf")
     assert (code, out) == (1, "")
     assert err.splitlines()[-1] == "no.swf: cannot be read: No such file or directory"
     Path("text.swf").write_text("no trace\n")
-    code, _, err = call("gupta2013", "--trace", "text.swf")
+    code, _, err = run_experiment("gupta2013", "--trace", "text.swf")
     assert code == 1
     assert err.splitlines()[-1].startswith("text.swf: expected rows of 18 numbers, found 1 row")
 
@@ -172,8 +160,10 @@ def test_a_trace_that_cannot_be_read_is_a_failure(call):
         (["gupta2012", "-c", "numbers"], "columns need a format that has them"),
     ],
 )
-def test_arguments_that_make_no_sense_are_wrong_usage(call, arguments: list[str], error: str):
-    code, out, err = call(*arguments)
+def test_arguments_that_make_no_sense_are_wrong_usage(
+    run_experiment, arguments: list[str], error: str
+):
+    code, out, err = run_experiment(*arguments)
     assert (code, out) == (2, "")
     assert error in err.splitlines()[-1]
 
@@ -182,8 +172,8 @@ def test_arguments_that_make_no_sense_are_wrong_usage(call, arguments: list[str]
     "command",
     [experiment.Dudina2013, experiment.Gupta2012, experiment.Gupta2013, NetworkExperiment],
 )
-def test_the_help_has_examples_and_exit_codes(call, command: type[experiment.Experiment]):
-    code, out, _ = call(command.NAME, "--help")
+def test_the_help_has_examples_and_exit_codes(run_experiment, command: type[experiment.Experiment]):
+    code, out, _ = run_experiment(command.NAME, "--help")
     assert code == 0
     assert f"hpc-sched experiment {command.NAME}{command.FURTHER} -f csv" in out
     assert "exit codes" in out

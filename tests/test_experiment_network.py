@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from hpc_sched.cli import main
-
 PRINTED = Path(__file__).parent / "printed" / "network.txt"
 QUICK = ("--ranks", "8", "16", "--oversubscription", "8")
 # Two leaves of two hosts at 2:1, an uplink of 10 bytes/s. Ranks 0 and 1 send 20 bytes each to the
@@ -29,21 +27,8 @@ rank 3 r 1 0 w
 """
 
 
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Return a function that runs the command in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = main.main(["experiment", "network", *arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
-def test_the_printed_tables_are_those_recorded(call):
-    code, out, err = call(*QUICK)
+def test_the_printed_tables_are_those_recorded(run_experiment):
+    code, out, err = run_experiment("network", *QUICK)
     assert code == 0
     assert err.splitlines()[:2] == [
         "network: seed 1: leaves at 8:1",
@@ -54,8 +39,10 @@ def test_the_printed_tables_are_those_recorded(call):
     assert out == PRINTED.read_text()
 
 
-def test_rows_for_programs_have_a_column_for_each_oversubscription(call):
-    code, out, _ = call("--ranks", "8", "--oversubscription", "4", "1", "--runs", "1", "-f", "csv")
+def test_rows_for_programs_have_a_column_for_each_oversubscription(run_experiment):
+    code, out, _ = run_experiment(
+        "network", "--ranks", "8", "--oversubscription", "4", "1", "--runs", "1", "-f", "csv"
+    )
     assert code == 0
     rows = list(csv.DictReader(io.StringIO(out)))
     found = [row for row in rows if row["table"] == "Network" and row["pattern"]]
@@ -65,16 +52,20 @@ def test_rows_for_programs_have_a_column_for_each_oversubscription(call):
     assert any(float(row["at 4:1"]) < 1 for row in found)
 
 
-def test_the_picture_is_the_same_for_the_same_seed(call):
+def test_the_picture_is_the_same_for_the_same_seed(run_experiment):
     arguments = ("--ranks", "8", "--oversubscription", "8", "--runs", "1", "--picture")
-    assert call(*arguments, "a.svg")[0] == call(*arguments, "b.svg")[0] == 0
+    assert (
+        run_experiment("network", *arguments, "a.svg")[0]
+        == run_experiment("network", *arguments, "b.svg")[0]
+        == 0
+    )
     assert Path("a.svg").read_text() == Path("b.svg").read_text()
     assert Path("a.svg").read_text().startswith('<svg xmlns="http://www.w3.org/2000/svg" ')
 
 
-def test_a_case_is_a_row_with_seconds_at_each_level_of_detail(call):
+def test_a_case_is_a_row_with_seconds_at_each_level_of_detail(run_experiment):
     Path("two.case").write_text(CASE)
-    code, out, err = call("--case", "two.case", "two.case", "-f", "csv")
+    code, out, err = run_experiment("network", "--case", "two.case", "two.case", "-f", "csv")
     assert (code, err) == (0, "network: two.case\nnetwork: two.case\n")
     first, second = csv.DictReader(io.StringIO(out))
     assert first["case"] == second["case"] == "two.case"
@@ -83,26 +74,26 @@ def test_a_case_is_a_row_with_seconds_at_each_level_of_detail(call):
     assert float(first["replay, s"]) == 5
     assert float(first["by steps, s"]) == float(first["by links, s"]) == 7
     assert first["steps off by, %"] == first["links off by, %"] == "40.0"
-    code, out, _ = call("--case", "two.case")
+    code, out, _ = run_experiment("network", "--case", "two.case")
     assert out.startswith("Network, cases: each file at three levels of detail\n")
     assert "runtime over" not in out
 
 
-def test_what_is_no_case_is_an_error_with_file_and_line(call):
+def test_what_is_no_case_is_an_error_with_file_and_line(run_experiment):
     Path("bad.case").write_text(CASE.replace("rank 2 r 0 0 w", "rank 9 w"))
-    code, out, err = call("--case", "bad.case")
+    code, out, err = run_experiment("network", "--case", "bad.case")
     assert (code, out) == (1, "")
     assert err.splitlines()[-1] == "bad.case:4: expected a host from 0 to 3, found 'rank 9 w'"
     Path("lost.case").write_text("agg 10 0 0 1 2 2 2\nrank 0 s 1 0 20 w\nrank 1 w\n")
-    code, _, err = call("--case", "lost.case")
+    code, _, err = run_experiment("network", "--case", "lost.case")
     assert code == 1
     assert err.splitlines()[-1].startswith("lost.case: rank 0 sends a message of tag 0 to rank 1")
-    code, _, err = call("--case", "no.case")
+    code, _, err = run_experiment("network", "--case", "no.case")
     assert err.splitlines()[-1] == "no.case: cannot be read: No such file or directory"
 
 
-def test_a_job_that_does_not_fit_is_a_failure(call):
-    code, out, err = call("--ranks", "200", "--runs", "1")
+def test_a_job_that_does_not_fit_is_a_failure(run_experiment):
+    code, out, err = run_experiment("network", "--ranks", "200", "--runs", "1")
     assert (code, out) == (1, "")
     assert err.splitlines()[-1] == "200 ranks, but 154 free hosts"
 
@@ -116,7 +107,9 @@ def test_a_job_that_does_not_fit_is_a_failure(call):
         (["--case"], "expected at least one argument"),
     ],
 )
-def test_arguments_that_make_no_sense_are_wrong_usage(call, arguments: list[str], error: str):
-    code, out, err = call(*arguments)
+def test_arguments_that_make_no_sense_are_wrong_usage(
+    run_experiment, arguments: list[str], error: str
+):
+    code, out, err = run_experiment("network", *arguments)
     assert (code, out) == (2, "")
     assert error in err.splitlines()[-1]

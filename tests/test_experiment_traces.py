@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from hpc_sched.cli import main
 from hpc_sched.experiments.traces import trace_table
 from hpc_sched.experiments.traces.trace_study import PEERS, PLAN, TraceStudy
 from hpc_sched.sim.results import Summary
@@ -62,22 +61,9 @@ def test_all_policies_of_a_seed_have_the_same_jobs():
     assert len(runs) == 10 * (1 + len(PEERS))
 
 
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Return a function that runs the command in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = main.main(["experiment", "traces", *arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
-def test_the_command_prints_a_row_for_each_setting_and_peer(call):
+def test_the_command_prints_a_row_for_each_setting_and_peer(run_experiment):
     arguments = (*QUICK, "--oversubscription", "8", "1", "--communication", "0.3", "-f", "csv")
-    code, out, err = call(*arguments)
+    code, out, err = run_experiment("traces", *arguments)
     assert (code, err.splitlines()[0]) == (0, "traces: leaves at 1:1, 30 % communication")
     rows = [row for row in csv.DictReader(io.StringIO(out)) if row["policy"]]
     assert [(row["oversubscription"], row["policy"]) for row in rows] == [
@@ -89,13 +75,14 @@ def test_the_command_prints_a_row_for_each_setting_and_peer(call):
     )
 
 
-def test_a_trace_has_its_own_jobs(call):
+def test_a_trace_has_its_own_jobs(run_experiment):
     lines = [
         f"{n} {n * 10} 0 50 {2 * n} -1 -1 {2 * n} 60 -1 1 1 1 1 1 1 -1 -1" for n in range(1, 9)
     ]
     Path("jobs.swf").write_text("\n".join(lines) + "\n")
-    code, out, _ = call("--trace", "jobs.swf", "--runs", "1", "--hosts", "64", "--jobs", "6",
-        "--oversubscription", "4", "--communication", "0.5")  # fmt: skip
+    of_a_trace = ("--trace", "jobs.swf", "--runs", "1", "--hosts", "64", "--jobs", "6")
+    setting = ("--oversubscription", "4", "--communication", "0.5")
+    code, out, _ = run_experiment("traces", *of_a_trace, *setting)
     assert code == 0
     assert "the first 6 of the trace" in out
 
@@ -108,13 +95,15 @@ def test_a_trace_has_its_own_jobs(call):
         (("--communication", "1.5"), "expected a number above 0, at most 1"),
     ],
 )
-def test_arguments_that_make_no_sense_are_wrong_usage(call, arguments: Sequence[str], error: str):
-    code, _, err = call(*arguments)
+def test_arguments_that_make_no_sense_are_wrong_usage(
+    run_experiment, arguments: Sequence[str], error: str
+):
+    code, _, err = run_experiment("traces", *arguments)
     assert code == 2
     assert error in err
 
 
-def test_a_trace_that_cannot_be_read_is_a_failure(call):
-    code, _, err = call("--trace", "missing.swf", "--runs", "1")
+def test_a_trace_that_cannot_be_read_is_a_failure(run_experiment):
+    code, _, err = run_experiment("traces", "--trace", "missing.swf", "--runs", "1")
     assert code == 1
     assert "missing.swf" in err

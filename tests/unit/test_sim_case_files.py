@@ -31,7 +31,7 @@ def test_a_case_has_a_fabric_ranks_and_flows_of_others():
     case = case_file.parse(text, "case")
     network = case.network
     assert len(network.topology.hosts) == 16
-    leaf, pod = (network.topology.switch_index(name) for name in ("leaf0-0", "pod0"))
+    leaf, pod = (network.topology.switch_index(name) for name in ("leaf1-1", "pod1"))
     # 4 hosts at 10 bytes/s, 2 : 1; the pod has both its leaves' rates.
     assert network.capacity[[network.uplinks + leaf, network.uplinks + pod]].tolist() == [20, 40]
     assert case.hosts.tolist() == [0, 9]

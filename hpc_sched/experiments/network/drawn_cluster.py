@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Reals
+from hpc_sched.sim.cluster.pods import pods
 from hpc_sched.sim.network.flows import Flows
 from hpc_sched.sim.network.links import Network, fat_tree, paths_between
 from hpc_sched.topology.model import Topology
@@ -45,19 +46,7 @@ class NetworkStudy:
 
     def topology(self) -> Topology:
         """Return the tree; ``n2-3-07`` is a host under ``leaf2-3`` in ``pod2``."""
-        return Topology.from_tree(
-            {
-                "core": {
-                    f"pod{pod}": {
-                        f"leaf{pod}-{leaf}": [
-                            f"n{pod}-{leaf}-{host:02}" for host in range(1, self.hosts + 1)
-                        ]
-                        for leaf in range(1, self.leaves + 1)
-                    }
-                    for pod in range(1, self.pods + 1)
-                }
-            }
-        )
+        return pods(self.pods, self.leaves, self.hosts)
 
     def network(self, topology: Topology, ratio: float) -> Network:
         """Return the links; only the leaves are oversubscribed."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hpc_sched.sim.cluster.cluster import HostType, uniform
+from hpc_sched.sim.cluster.pods import pods
 from hpc_sched.sim.jobs.communication import Communications, read_patterns
 from hpc_sched.sim.jobs.distributions import Distribution, read
 from hpc_sched.sim.jobs.job_sources import Synthetic, TraceJobs, Workload
@@ -40,20 +41,8 @@ class TraceStudy:
 
     def topology(self) -> Topology:
         """Return pods of 4 leaves of 16 hosts."""
-        pods = max(self.hosts // (LEAVES_A_POD * HOSTS_A_LEAF), 1)
-        return Topology.from_tree(
-            {
-                "core": {
-                    f"pod{pod:02}": {
-                        f"leaf{pod:02}-{leaf}": [
-                            f"n{pod:02}-{leaf}-{host:02}" for host in range(HOSTS_A_LEAF)
-                        ]
-                        for leaf in range(LEAVES_A_POD)
-                    }
-                    for pod in range(pods)
-                }
-            }
-        )
+        number = max(self.hosts // (LEAVES_A_POD * HOSTS_A_LEAF), 1)
+        return pods(number, LEAVES_A_POD, HOSTS_A_LEAF)
 
     def scenario(self, ratio: float, share: float) -> Scenario:
         """Return the setting of all runs with an oversubscription and a share."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from hpc_sched import decimals, exceptions, files
 from hpc_sched.core.arrays import Array
+from hpc_sched.sim.cluster.pods import pods
 from hpc_sched.sim.network.flows import Flows
 from hpc_sched.sim.network.links import Network, fat_tree, paths_between
 from hpc_sched.sim.network.messages.program import (
@@ -31,7 +32,6 @@ from hpc_sched.sim.network.messages.program import (
     Send,
     Wait,
 )
-from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.compression import decompressed
 
 MAX_BYTES = 200_000_000
@@ -113,16 +113,8 @@ def _network(words: Sequence[str]) -> Network:
         raise ValueError(f"{_FABRIC} with whole numbers of at least 1, and rates above 0")
     if math.prod(shape) > MOST_HOSTS:
         raise ValueError(f"at most {MOST_HOSTS} hosts")
-    pods, leaves, hosts = map(int, shape)
-    tree = {
-        f"pod{pod}": {
-            f"leaf{pod}-{leaf}": [f"n{pod}-{leaf}-{host}" for host in range(hosts)]
-            for leaf in range(leaves)
-        }
-        for pod in range(pods)
-    }
     return fat_tree(
-        Topology.from_tree({"core": tree}),
+        pods(*map(int, shape)),
         host_rate=rate,
         oversubscription=(ratio, 1.0),
         host_latency=latency,
