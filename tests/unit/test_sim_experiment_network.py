@@ -40,6 +40,7 @@ from hpc_sched.experiments.network.job_seconds import (
     steps_of,
 )
 from hpc_sched.experiments.network.paired_runs import Case, PairedRuns, paired_runs
+from hpc_sched.experiments.network.rates_left import rates_left
 from hpc_sched.sim.network.placed_steps import PlacedSteps
 
 SMALL = NetworkStudy(
@@ -164,6 +165,21 @@ def test_others_lose_nothing_by_a_job_under_a_leaf_of_its_own():
     assert found["two"] == pytest.approx(again["two"])
 
 
+def test_rates_left_are_those_of_flows_next_to_messages_of_the_job():
+    """Two flows of a ring leave leaf1-2, whose uplink has one host's rate, and two come: 1/2 each.
+
+    The first job stays under leaf1-1. The second adds one flow to each way, and a message under
+    leaf1-1 that ends early: 1/3. The third adds two to each: 1/4.
+    """
+    drawn = small_cluster([6, 12, 7, 13])
+    network = SMALL.network(drawn.topology, 4.0)
+    jobs = {
+        hosts: PlacedSteps.of(network, steps_of("ring", 4), np.array(hosts))
+        for hosts in ((0, 1, 2, 3), (0, 1, 4, 14), (4, 14, 5, 15))
+    }
+    assert list(rates_left(drawn, network, jobs).values()) == pytest.approx([1, 2 / 3, 1 / 2])
+
+
 def test_a_value_is_against_random_hosts_of_the_same_seed(runs: PairedRuns):
     case = Case(PART_TIME, 6, "ring", 4.0, PLAN)
     before = runs.runtime[case._replace(placement=RANDOM)]
@@ -183,7 +199,7 @@ def test_findings_follow_from_the_numbers():
         for pattern in study.patterns
         for name in PLACEMENTS
     }
-    text = "\n".join(findings(PairedRuns(study, runtime, {}, {})))
+    text = "\n".join(findings(PairedRuns(study, runtime, {}, {}, {})))
     assert "gains on random hosts for 16 ranks (ring -20.0 %)." in text
     assert "slower than random hosts for 16 ranks (alltoall +20.0 %):" in text
     assert "take 0.90 to 1.00 of the runtime" in text

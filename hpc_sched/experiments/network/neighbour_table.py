@@ -6,6 +6,7 @@ from hpc_sched.experiments.experiment_table import Cell, Table
 from hpc_sched.experiments.network.compared_placements import PLACEMENTS
 from hpc_sched.experiments.network.paired_runs import PairedRuns, estimate, other_ranks
 from hpc_sched.experiments.network.runtime_table import DIGITS, settings
+from hpc_sched.sim.statistics.estimate import Estimate
 
 
 def table(runs: PairedRuns) -> Table:
@@ -14,14 +15,17 @@ def table(runs: PairedRuns) -> Table:
     ranks, ratio = other_ranks(study), max(study.ratios)
     return Table(
         source="Network, other jobs",
-        title=f"their iteration next to the job over that without it, {ranks} ranks at {ratio:g}:1",
-        columns=("pattern", "placement", "time over that without it", "±", "least", "most"),
+        title=f"time and rates next to the job over those without it, {ranks} ranks at {ratio:g}:1",
+        columns=("pattern", "placement", "time", "± of time", "rate of flows", "± of rate"),
         rows=tuple(_rows(runs)),
         settings=settings(study),
         notes=(
-            "The mean over the other jobs, each of which communicates "
+            "Time is an iteration of the other jobs, the mean over them. Each communicates "
             f"{100 * study.share:g} % of its runtime where it has its hosts' links for itself. Job "
-            "and other jobs slow each other down. 1 is no loss; least and most are of the runs.",
+            "and other jobs slow each other down.",
+            "The rate is that of endless flows of the other jobs while the job sends, the mean "
+            "over them. A ring waits for its slowest flow: a job that takes much of few uplinks "
+            "leaves more on average, and may yet delay more rings.",
             *_findings(runs),
         ),
     )
@@ -30,13 +34,17 @@ def table(runs: PairedRuns) -> Table:
 def _rows(runs: PairedRuns) -> Iterator[tuple[Cell, ...]]:
     for pattern in runs.study.patterns:
         for name in PLACEMENTS:
-            found = estimate(runs.slowdown[pattern, name])
-            width = found.half_width
             yield (
-                *(pattern, name, round(found.mean, DIGITS)),
-                None if width is None else round(width, DIGITS),
-                *(round(found.least, DIGITS), round(found.most, DIGITS)),
+                *(pattern, name),
+                *_rounded(estimate(runs.slowdown[pattern, name])),
+                *_rounded(estimate(runs.left[pattern, name])),
             )
+
+
+def _rounded(found: Estimate) -> tuple[Cell, Cell]:
+    """Return a mean and the half-width of its interval."""
+    width = found.half_width
+    return round(found.mean, DIGITS), None if width is None else round(width, DIGITS)
 
 
 def _findings(runs: PairedRuns) -> Iterator[str]:

@@ -17,6 +17,8 @@ from hpc_sched.experiments.network.job_seconds import (
     slowdown_of_others,
     steps_of,
 )
+from hpc_sched.experiments.network.rates_left import rates_left
+from hpc_sched.sim.network.links import Network
 from hpc_sched.sim.network.placed_steps import PlacedSteps
 from hpc_sched.sim.statistics.estimate import Estimate
 
@@ -40,6 +42,7 @@ class PairedRuns:
     study: NetworkStudy
     runtime: Mapping[Case, Sequence[float]]  # s an iteration
     slowdown: Mapping[tuple[str, str], Sequence[float]]  # of others, by pattern and placement
+    left: Mapping[tuple[str, str], Sequence[float]]  # rates of endless flows, part of those alone
     leaves: Mapping[tuple[int, str], Sequence[int]]  # in use, by ranks and placement
 
     def against(self, case: Case, placement: str = RANDOM) -> Estimate:
@@ -70,6 +73,7 @@ def paired_runs(study: NetworkStudy, progress: Progress = lambda _: None) -> Pai
     topology = study.topology()
     runtime: defaultdict[Case, list[float]] = defaultdict(list)
     slowdown: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    left: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     leaves: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
     for seed in study.seeds:
         drawn = drawn_cluster(study, topology, seed)
@@ -82,9 +86,13 @@ def paired_runs(study: NetworkStudy, progress: Progress = lambda _: None) -> Pai
             for case, seconds in _runtimes(study, drawn, ratio, places).items():
                 runtime[case].append(seconds)
         progress(f"seed {seed}: other jobs")
-        for pair, factor in _slowdowns(study, drawn, places[other_ranks(study)]).items():
+        network = study.network(topology, max(study.ratios))
+        jobs = _jobs(study, network, places[other_ranks(study)])
+        for pair, factor in slowdown_of_others(study, drawn, network, jobs).items():
             slowdown[pair].append(factor)
-    return PairedRuns(study, dict(runtime), dict(slowdown), dict(leaves))
+        for pair, part in rates_left(drawn, network, jobs).items():
+            left[pair].append(part)
+    return PairedRuns(study, dict(runtime), dict(slowdown), dict(left), dict(leaves))
 
 
 def _runtimes(
@@ -108,14 +116,12 @@ def _runtimes(
     return found
 
 
-def _slowdowns(
-    study: NetworkStudy, drawn: DrawnCluster, places: Mapping[str, Array]
-) -> dict[tuple[str, str], float]:
-    """Return the slowdown of other jobs by each pattern and placement, at the highest ratio."""
-    network = study.network(drawn.topology, max(study.ratios))
-    jobs = {
+def _jobs(
+    study: NetworkStudy, network: Network, places: Mapping[str, Array]
+) -> dict[tuple[str, str], PlacedSteps]:
+    """Return the job by pattern and placement, with full paths."""
+    return {
         (pattern, name): PlacedSteps.of(network, steps_of(pattern, len(hosts)), hosts)
         for pattern in study.patterns
         for name, hosts in places.items()
     }
-    return slowdown_of_others(study, drawn, network, jobs)
