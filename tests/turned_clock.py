@@ -265,11 +265,12 @@ def _never() -> bool:
 class StandingClock(SystemClock):
     """A clock whose time a test sets; waits are those of the system.
 
-    For tests with all of Nova, of which most threads wait by no clock.
+    For tests with all of Nova, of which most threads wait by no clock. It begins at a whole second:
+    sums of seconds are exact, and what is due after ten minutes is.
     """
 
     def __init__(self) -> None:
-        self.now = time.monotonic()
+        self.now = float(math.ceil(time.monotonic()))
 
     def monotonic(self) -> float:  # type: ignore[override]
         """Return the time that the test has set."""
@@ -300,6 +301,8 @@ MOMENTS = (
     ("hpc_sched.nova_glue.claim.hold_followup", "_look_at"),
     ("hpc_sched.nova_glue.claim.holds.hold_ends", "_look_at"),
 )
+# Those that hold whether such a moment is waited for.
+AWAITED = (("hpc_sched.nova_glue.claim.holds.hold_ends", "_is_held"),)
 
 
 @contextmanager
@@ -308,14 +311,19 @@ def own_moments() -> Iterator[None]:
 
     By a clock that is ahead of the next one, what was done last would not be due for hours.
     """
-    found = [(sys.modules[module], name) for module, name in MOMENTS if module in sys.modules]
-    before = [getattr(module, name) for module, name in found]
-    for module, name in found:
-        setattr(module, name, -math.inf)
+    first = {**dict.fromkeys(MOMENTS, -math.inf), **dict.fromkeys(AWAITED, False)}
+    found = [
+        (sys.modules[module], name, value)
+        for (module, name), value in first.items()
+        if module in sys.modules
+    ]
+    before = [getattr(module, name) for module, name, _ in found]
+    for module, name, value in found:
+        setattr(module, name, value)
     try:
         yield
     finally:
-        for (module, name), moment in zip(found, before, strict=True):
+        for (module, name, _), moment in zip(found, before, strict=True):
             setattr(module, name, moment)
 
 

@@ -7,7 +7,7 @@ import pytest
 from oslo_utils.fixture import uuidsentinel
 
 from hpc_sched import conf
-from hpc_sched.nova_glue.claim.holds import hold_ends, store
+from hpc_sched.nova_glue.claim.holds import store
 from hpc_sched.nova_glue.io.allocations import Answer
 from hpc_sched.nova_glue.read.hold import Hold, Holds
 from tests.protocol.direct import DirectAdapter, connected
@@ -31,7 +31,6 @@ def adapter() -> Iterator[DirectAdapter]:
     hosts = {name: Provider(name, {"VCPU": 16}) for name in ("n1", "n2")}
     with connected(PlacementModel(hosts)) as adapter:
         yield adapter
-    hold_ends._is_held = False
 
 
 def test_what_is_held_is_read_in_one_call_and_takes_nothing_of_a_host(adapter):

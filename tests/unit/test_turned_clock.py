@@ -14,7 +14,14 @@ import pytest
 import hpc_sched
 from hpc_sched import clock
 from tests import turned_clock as module
-from tests.turned_clock import HangingTestError, SteppedClock, TurnedClock, installed, turned
+from tests.turned_clock import (
+    HangingTestError,
+    StandingClock,
+    SteppedClock,
+    TurnedClock,
+    installed,
+    turned,
+)
 
 
 def test_a_sleep_takes_the_time_of_the_clock_alone(turned_clock: TurnedClock):
@@ -201,12 +208,18 @@ def test_a_stepped_clock_is_later_at_each_reading():
 
 
 def test_what_was_done_last_by_another_clock_is_not_the_last_once_that_clock_is_gone(monkeypatch):
-    name, variable = module.MOMENTS[0]
-    monkeypatch.setitem(sys.modules, name, types.SimpleNamespace(**{variable: 1.0}))
+    [(name, awaited)], moment = module.AWAITED, module.MOMENTS[-1][1]
+    held = types.SimpleNamespace(**{moment: 1.0, awaited: True})
+    monkeypatch.setitem(sys.modules, name, held)
     with turned():
-        assert getattr(sys.modules[name], variable) == -math.inf
-        setattr(sys.modules[name], variable, clock.current.monotonic())
-    assert getattr(sys.modules[name], variable) == 1.0
+        assert vars(held) == {moment: -math.inf, awaited: False}
+        setattr(held, moment, clock.current.monotonic())
+    assert vars(held) == {moment: 1.0, awaited: True}
+
+
+def test_a_standing_clock_has_exact_sums_of_seconds():
+    """From 32267.976 on, 300, 299 and 1 s more are less than 600 s more."""
+    assert StandingClock().now.is_integer()
 
 
 def test_all_moments_that_modules_hold_are_known():
