@@ -181,3 +181,14 @@ def test_at_one_to_one_no_placement_changes_anything():
             for names in (("a1", "a2", "b1", "b2"), ("a1", "c1", "b1", "d1"))
         }
         assert found == {6.0}
+
+
+def test_messages_within_one_host_take_no_time_at_each_level_of_detail():
+    network = fat_tree(fabrics.two_leaves(), host_rate=1.0)
+    steps, places = iteration("ring", 3, 6.0), np.zeros(3, dtype=np.int64)
+    placed = PlacedSteps.of(network, steps, places)
+    none = no_flows(network.longest)
+    by_links = LinkBytes.of(network, placed)
+    assert replay(network, programs(steps, places)).tolist() == [0.0, 0.0, 0.0]
+    assert placed.seconds(network.capacity, none) == 0.0
+    assert by_links.seconds(network.capacity, LinkLoad.of(network.capacity, none)) == 0.0

@@ -110,4 +110,4 @@ class LinkBytes:
         )
         left = np.maximum(whole - taken, whole * share)
         needed = np.divide(self.bytes, left, out=np.zeros_like(self.bytes), where=has_messages)
-        return float((self.latency + needed.max(axis=1)) @ self.times)
+        return float((self.latency + needed.max(axis=1, initial=0.0)) @ self.times)
