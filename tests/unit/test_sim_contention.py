@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hpc_sched.core.arrays import Reals
 from hpc_sched.sim.network.links import Network, fat_tree
 from hpc_sched.sim.network.messages.patterns import iteration
+from hpc_sched.sim.network.neighbours import contention
 from hpc_sched.sim.network.neighbours.shared_links import SharedLinks
 from hpc_sched.sim.network.neighbours.traffic import Traffic
 from hpc_sched.sim.network.replay import replay
@@ -121,6 +122,24 @@ def mean_rates(network: Network, jobs: Sequence[Traffic], links: SharedLinks) ->
 def test_no_link_carries_more_than_it_can_on_average(drawn: tuple[Network, list[Traffic]]):
     network, jobs = drawn
     links = settled(network, jobs, range(len(jobs)))
+    assert (mean_rates(network, jobs, links) <= network.capacity * (1 + 1e-3)).all()
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9])
+@pytest.mark.parametrize("pattern", ["ring", "halo2"])
+def test_jobs_that_crowd_a_link_settle_and_do_not_swing(monkeypatch, pattern: str, share: float):
+    """16 jobs of 4 ranks on random hosts, at 8 : 1: another round changes nothing."""
+    tree = {f"l{leaf}": [f"h{leaf}{n:02}" for n in range(16)] for leaf in range(4)}
+    network = fat_tree(Topology.from_tree({"core": tree}), host_rate=1.0, oversubscription=8.0)
+    places = np.random.default_rng(1).permutation(64).reshape(16, 4)
+    steps = iteration(pattern, 4, 1.0, computation=(1 - share) / share)
+    jobs = [traffic(network, steps, each) for each in places]
+    found = []
+    for rounds in (contention.MOST_ROUNDS, contention.MOST_ROUNDS + 1):
+        monkeypatch.setattr(contention, "MOST_ROUNDS", rounds)
+        links = settled(network, jobs, range(len(jobs)))
+        found.append([period(links, number) for number in range(len(jobs))])
+    assert found[1] == pytest.approx(found[0], rel=1e-3)
     assert (mean_rates(network, jobs, links) <= network.capacity * (1 + 1e-3)).all()
 
 

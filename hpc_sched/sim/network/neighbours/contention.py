@@ -18,6 +18,8 @@ MOST_ROUNDS = 60
 # Change of a time in a round, relative to it, below which it is found: the model itself is off by
 # some percent.
 NEAR = 1e-4
+# Part of the way to its next time that a job goes in a round: at first, and from round to round.
+_FIRST_PART, _LONGER, _SHORTER = 0.5, 1.5, 0.5
 _LEAST = 1e-9  # load of a link, which is not divided by 0
 
 
@@ -45,14 +47,18 @@ def contention(capacity: Reals, jobs: Sequence[SharedSteps]) -> Contention:
     # Means of steps that differ can add up to more than a link carries: then all get less of it.
     alone = every.alone
     seconds, scale = alone, np.ones(len(every.capacity))
+    change, part = np.zeros(len(jobs)), np.full(len(jobs), _FIRST_PART)
     for _ in range(MOST_ROUNDS):
         found = every.seconds(seconds, scale)
-        change = np.abs(found - seconds)
-        # What others take falls where they are slowed down: half the way does not overshoot.
-        seconds = (seconds + found) / 2
+        before, change = change, found - seconds
+        # What others take falls where they are slowed down, and the more jobs a full link has, the
+        # steeper: no fixed part of the way suits all. A job that turns back has gone too far.
+        grown = np.minimum(part * _LONGER, 1.0)
+        part = np.where(change * before < 0, part * _SHORTER, grown)
+        seconds = seconds + part * change
         load = every.load(seconds)
         scale = np.minimum(scale / np.maximum(load, _LEAST), 1.0)
-        if (change <= NEAR * found).all() and (load <= 1 + NEAR).all():
+        if (np.abs(change) <= NEAR * found).all() and (load <= 1 + NEAR).all():
             break
     lost = np.maximum(seconds - alone, 0.0) / (every.computation + seconds)
     return Contention(seconds, lost, every.caused(seconds, scale), *every.others(seconds))
