@@ -175,6 +175,25 @@ def test_neither_order_nor_history_matters(drawn: tuple[Network, list[Traffic]],
         assert period(links, number) == pytest.approx(period(expected, number), rel=1e-3)
 
 
+def test_a_job_that_has_joined_two_groups_leaves_no_trace_behind():
+    """Two groups, each below a pod, need different numbers of rounds."""
+    network = fabric(8.0)
+    pairs = [(0, 8), (1, 9), (2, 10), (3, 11), (16, 24), (17, 25)]
+    jobs = [
+        traffic(network, iteration("ring", 2, 1e7, computation=part), np.array(places))
+        for places, part in zip(pairs, (0.0, 0.0, 0.005, 0.01, 0.02, 0.03), strict=True)
+    ]
+    jobs.append(traffic(network, iteration("ring", 4, 1e7), np.array([4, 12, 20, 28])))
+    links = settled(network, jobs, range(7))
+    links.remove(6)
+    links.settle()
+    for group in (range(4), range(4, 6)):
+        for number, member in settled(network, jobs, group).members.items():
+            found = links.members[number]
+            of_job = found.seconds, found.lost, found.caused
+            assert of_job == (member.seconds, member.lost, member.caused)
+
+
 def test_a_new_neighbour_can_make_another_job_faster_by_slowing_a_third():
     """The third shares an uplink with the second, which shares b1 with the first."""
     topology = fabrics.two_leaves()

@@ -70,21 +70,24 @@ class SharedLinks:
         """Bring all jobs up to date; return the numbers of those that may have changed, ascending.
 
         These are the jobs that a change since the last time can reach over shared links:
-        O(rounds * entries of theirs).
+        O(rounds * entries of theirs). Jobs that do not reach each other are looked at apart, so
+        that not even rounding depends on what there was before.
         """
-        reached = tuple(sorted(self._reached()))
+        reached: set[int] = set()
+        for number in sorted(self._changed):
+            if number not in reached:
+                together = self._reached_from(number)
+                reached |= together
+                self._contend([self.members[each] for each in sorted(together)])
         self._changed.clear()
-        together = [self.members[number] for number in reached if self.members[number].shared]
-        for number in reached:
-            member = self.members[number]
-            if not member.shared:
-                member.seconds, member.lost, member.caused = member.traffic.alone, 0.0, 0.0
-                member.others = NO_LOAD
-        if together:
-            self._contend(together)
-        return reached
+        return tuple(sorted(reached))
 
     def _contend(self, members: list[Member]) -> None:
+        if not members[0].shared:  # it is the only one
+            (alone,) = members
+            alone.seconds, alone.lost, alone.caused = alone.traffic.alone, 0.0, 0.0
+            alone.others = NO_LOAD
+            return
         steps = []
         for member in members:
             if member.steps is None:
@@ -108,9 +111,9 @@ class SharedLinks:
         else:
             member.shared.discard(link)
 
-    def _reached(self) -> set[int]:
-        """Return the changed jobs, and those that they reach over shared links."""
-        found, rest = set(self._changed), list(self._changed)
+    def _reached_from(self, number: int) -> set[int]:
+        """Return a job, and those that it reaches over shared links."""
+        found, rest = {number}, [number]
         links: set[int] = set()
         while rest:
             new = self.members[rest.pop()].shared - links
