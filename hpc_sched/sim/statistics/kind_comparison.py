@@ -18,6 +18,7 @@ KIND_COLUMNS = (
     Column("Lost", "by neighbours, %", "lost", LESS, percent),
     Column("Caused", "to neighbours, %", "caused", LESS, percent),
 )
+_SUMS = ("done", "goodput")  # over jobs, not means of them
 KIND_MEANINGS = (
     "Sizes are the smallest part of the empty cluster that holds the job. Goodput: vcpu-hours of "
     "jobs done, as long as they are stated to take, over those of the cluster. Runtime over alone: "
@@ -59,14 +60,18 @@ def _numbers(
     results: Sequence[Result], policy: str, kind: tuple[str, str]
 ) -> dict[str, Estimate | None]:
     rows: list[KindMeasures] = []
-    is_drawn = False
+    is_drawn, runs = False, 0
     for result in results:
         if result.summary.policy == policy:
             is_drawn |= result.summary.drawn
+            runs += 1
             rows += [each for each in result.kinds if (each.dimension, each.name) == kind]
+    # A run without such a job has done none; of its wait nothing is known.
+    none = [0.0] * (runs - len(rows)) if rows else []
     return {
         column.field: Estimate.of(
-            [float(value) for row in rows if (value := getattr(row, column.field)) is not None],
+            [float(value) for row in rows if (value := getattr(row, column.field)) is not None]
+            + (none if column.field in _SUMS else []),
             is_drawn=is_drawn,
         )
         for column in KIND_COLUMNS
