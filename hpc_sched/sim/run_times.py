@@ -67,7 +67,10 @@ class RunTimes:
             )
 
     def stop(self, submitted: SubmittedJob) -> None:
-        """Note that a job has left its hosts, for any reason."""
+        """Note that a job has left its hosts, for any reason, or that it had none."""
+        if submitted.placed is not None:
+            ran = self._engine.now - submitted.start
+            submitted.host_seconds += len(submitted.placed.hosts) * ran
         run = self._runs.pop(submitted.job.number, None)
         if run is None:
             return

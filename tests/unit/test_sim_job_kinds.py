@@ -37,6 +37,7 @@ RECORD = NetworkedJobRecord(
     communication=0.3,
     lost=20.0,
     caused=5.0,
+    host_seconds=100.0,
 )
 
 
@@ -130,6 +131,21 @@ def test_kinds_of_several_seeds_have_means_and_intervals_by_policy():
     assert factor.half_width == pytest.approx(0.2166, abs=1e-4)
     assert set(kind.policies["nova-default"].values()) == {None}
     assert all(hasattr(rows[0].kinds[0], column.field) for column in KIND_COLUMNS)
+
+
+def test_a_seed_without_jobs_of_a_kind_has_done_none_of_it():
+    """So the goodput of all sizes adds up to that of all jobs; a wait is of the other seeds."""
+    ring = KindMeasures("pattern", "ring", 2, 2, 0.5, 1.0, 1.0, 1.0, 0.0, 0.0)
+    rows = [
+        replace(
+            sim_results.empty("exact-plan", seed=seed, drawn=True),
+            kinds=[ring, replace(ring, name="bt")][: 1 + seed % 2],
+        )
+        for seed in range(1, 5)
+    ]
+    found = {kind.name: kind.policies["exact-plan"] for kind in kinds(rows)}
+    means = [found["bt"][field] for field in ("done", "goodput", "wait_mean")]
+    assert [each and (each.mean, each.seeds) for each in means] == [(1.0, 4), (0.25, 4), (1.0, 2)]
 
 
 def test_without_a_network_there_are_no_kinds():

@@ -13,7 +13,7 @@ from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.jobs.communication import Communication
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.jobs.job_record import Outcome
+from hpc_sched.sim.jobs.job_record import NetworkedJobRecord, Outcome
 from hpc_sched.sim.network.links import Network, fat_tree
 from hpc_sched.sim.network.messages.patterns import NONE, PATTERNS
 from hpc_sched.sim.network.neighbours.job_speeds import (
@@ -210,6 +210,17 @@ def test_a_failure_gives_the_link_to_the_neighbour_and_the_job_starts_again():
     assert ends(found) == pytest.approx({1: 22, 2: 12}, rel=NEAR)
     assert factors(found) == pytest.approx({1: 1, 2: 1.2}, rel=NEAR)
     assert [record.restarts for record in found.records] == [0, 1]
+
+
+def test_what_all_starts_of_a_job_lose_is_a_part_of_the_time_of_all_starts():
+    """As above. In 4 s on 2 hosts each loses half; then 1 has 10 s for itself, and 2 has 8 s."""
+    found = simulated(pair(1, 0), pair(2, 0), failures=[Failure(4, 0)])
+    second, first = found.records
+    assert isinstance(first, NetworkedJobRecord)
+    assert isinstance(second, NetworkedJobRecord)
+    assert (first.lost, first.host_seconds) == pytest.approx((4, 28), rel=NEAR)
+    assert (second.lost, second.host_seconds) == pytest.approx((4, 24), rel=NEAR)
+    assert found.simulation.measures.jobs.lost == pytest.approx(8 / 52, rel=NEAR)
 
 
 def test_a_job_lost_by_a_failure_has_the_factor_of_what_it_had_done():

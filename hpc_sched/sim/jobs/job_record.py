@@ -59,12 +59,16 @@ class JobRecord:
 
 @dataclass(frozen=True, slots=True)
 class NetworkedJobRecord(JobRecord):
-    """The same on a network; losses in host-seconds: a second that a host of a job waited."""
+    """The same on a network; losses in host-seconds: a second that a host of a job waited.
+
+    Losses are of all starts, and so is the time on hosts that they are a part of.
+    """
 
     pattern: str = NONE
     communication: float = 0.0  # part of its runtime, as stated
     lost: float = 0.0  # by its neighbours
     caused: float = 0.0  # that its neighbours have lost by it
+    host_seconds: float = 0.0  # that it had hosts for
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +164,10 @@ class SubmittedJob:
     start: float = 0.0
     factor: float = 1.0  # by which its placement makes it longer
     starts: int = 0
-    # Host-seconds on a network that it has lost by its neighbours, and they by it, in all starts.
+    # Host-seconds in all starts: lost by its neighbours, lost by them, and those that it had.
     lost: float = 0.0
     caused: float = 0.0
+    host_seconds: float = 0.0
 
     def networked(self, record: JobRecord) -> NetworkedJobRecord:
         """Return the record of the job with what it has lost and caused."""
@@ -173,6 +178,7 @@ class SubmittedJob:
             communication=communication.share,
             lost=self.lost,
             caused=self.caused,
+            host_seconds=self.host_seconds,
         )
 
     def record(self, outcome: Outcome, topology: Topology, now: float) -> JobRecord:

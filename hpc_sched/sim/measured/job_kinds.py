@@ -109,7 +109,7 @@ def _add(sums: _Sums, record: NetworkedJobRecord) -> None:
     sums.waits += record.start - record.submit
     sums.slowdowns += bounded_slowdown(record.submit, record.end, record.runtime)
     sums.factors += record.factor
-    sums.host_seconds += record.hosts * (record.end - record.start)
+    sums.host_seconds += record.host_seconds
     sums.lost += record.lost
     sums.caused += record.caused
 

@@ -47,7 +47,7 @@ class MeasuredJobs:
         self.slowdowns.append(bounded_slowdown(record.submit, record.end, record.runtime))
         self.factors.append(record.factor)
         if isinstance(record, NetworkedJobRecord):
-            self._host_seconds += record.hosts * (record.end - record.start)
+            self._host_seconds += record.host_seconds
             self._lost += record.lost
         if math.isinf(record.hop_bytes):
             self.apart += 1
