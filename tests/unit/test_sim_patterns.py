@@ -44,11 +44,25 @@ def test_recursive_doubling_exchanges_at_twice_the_distance():
     ]
 
 
-def test_ranks_beyond_a_power_of_two_give_their_data_away_and_get_the_result():
-    steps = with_messages(iteration("doubling", 5, 4.0))
-    assert pairs(steps[0]) == [(4, 0)]
-    assert pairs(steps[-1]) == [(0, 4)]
-    assert len(steps) == 4
+def test_ranks_beyond_a_power_of_two_give_their_data_to_the_next_one_and_get_the_result():
+    """0 and 1, 2 and 3 are pairs, as in MPICH; 1, 3, 4 and 5 go on."""
+    steps = with_messages(iteration("doubling", 6, 4.0))
+    assert [pairs(step) for step in steps] == [
+        [(0, 1), (2, 3)],
+        [(1, 3), (3, 1), (4, 5), (5, 4)],
+        [(1, 4), (3, 5), (4, 1), (5, 3)],
+        [(1, 0), (3, 2)],
+    ]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 7, 8, 12, 33])
+def test_all_ranks_of_an_allreduce_end_with_the_data_of_all(ranks: int):
+    have = [{rank} for rank in range(ranks)]
+    for step in iteration("doubling", ranks, 1.0):
+        before = [frozenset(each) for each in have]
+        for sender, receiver in pairs(step):
+            have[receiver] |= before[sender]
+    assert have == [set(range(ranks))] * ranks
 
 
 def test_all_to_all_reaches_every_rank_once():

@@ -33,18 +33,21 @@ def ring_allreduce(ranks: int) -> Iterator[Step]:
 def recursive_doubling(ranks: int) -> Iterator[Step]:
     """Yield the steps of an allreduce in which ranks exchange all data at twice the distance.
 
-    Ranks beyond a power of two give their data to one below it before, and get the result after
-    (Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH).
+    Beyond a power of two, the first ranks are pairs: of each the even one gives its data to the
+    odd one before, and gets the result after (Thakur, Rabenseifner, Gropp: Optimization of
+    collective communication operations in MPICH).
     """
     power = 1 << (ranks.bit_length() - 1)
-    beyond = np.arange(power, ranks)
+    beyond = ranks - power
+    even = np.arange(0, 2 * beyond, 2)
+    others = np.concatenate([even + 1, np.arange(2 * beyond, ranks)])
     here = np.arange(power)
-    if len(beyond):
-        yield step([(beyond, beyond - power)], 1.0)
+    if beyond:
+        yield step([(even, even + 1)], 1.0)
     for bit in range(power.bit_length() - 1):
-        yield step([(here, here ^ (1 << bit))], 1.0)
-    if len(beyond):
-        yield step([(beyond - power, beyond)], 1.0)
+        yield step([(others, others[here ^ (1 << bit)])], 1.0)
+    if beyond:
+        yield step([(even + 1, even)], 1.0)
 
 
 def all_to_all(ranks: int) -> Iterator[Step]:
