@@ -122,7 +122,16 @@ def mean_rates(network: Network, jobs: Sequence[Traffic], links: SharedLinks) ->
 def test_no_link_carries_more_than_it_can_on_average(drawn: tuple[Network, list[Traffic]]):
     network, jobs = drawn
     links = settled(network, jobs, range(len(jobs)))
-    assert (mean_rates(network, jobs, links) <= network.capacity * (1 + 1e-3)).all()
+    assert (mean_rates(network, jobs, links) <= network.capacity * (1 + 1e-9)).all()
+
+
+def test_no_link_carries_more_than_it_can_where_the_rounds_end_too_early(monkeypatch):
+    monkeypatch.setattr(contention, "MOST_ROUNDS", 1)
+    network = two_leaves_thin()
+    places = hosts(network.topology, ("a1", "b1"))
+    jobs = [traffic(network, iteration("ring", 2, 1.0), places) for _ in range(9)]
+    links = settled(network, jobs, range(9))
+    assert (mean_rates(network, jobs, links) <= network.capacity * (1 + 1e-9)).all()
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9])
@@ -140,7 +149,6 @@ def test_jobs_that_crowd_a_link_settle_and_do_not_swing(monkeypatch, pattern: st
         links = settled(network, jobs, range(len(jobs)))
         found.append([period(links, number) for number in range(len(jobs))])
     assert found[1] == pytest.approx(found[0], rel=1e-3)
-    assert (mean_rates(network, jobs, links) <= network.capacity * (1 + 1e-3)).all()
 
 
 @given(neighbours())

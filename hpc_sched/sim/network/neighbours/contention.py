@@ -60,6 +60,8 @@ def contention(capacity: Reals, jobs: Sequence[SharedSteps]) -> Contention:
         scale = np.minimum(scale / np.maximum(load, _LEAST), 1.0)
         if (np.abs(change) <= NEAR * found).all() and (load <= 1 + NEAR).all():
             break
+    # Where links are full nearly all the time, the rounds may end before the fixed point.
+    seconds = every.within_capacity(seconds)
     lost = np.maximum(seconds - alone, 0.0) / (every.computation + seconds)
     return Contention(seconds, lost, every.caused(seconds, scale), *every.others(seconds))
 
@@ -122,6 +124,13 @@ class _Jobs:
         """Return what all jobs take of each link, as a part of its capacity. Shape (links,)."""
         rate, _ = self._taken(seconds)
         return np.bincount(self.pair_link, rate, len(self.capacity)) / self.capacity
+
+    def within_capacity(self, seconds: Reals) -> Reals:
+        """Return the times with which no link carries more than it can, s; no shorter ones."""
+        excess = np.maximum(self.load(seconds) - 1, 0.0)[self.pair_link]
+        of_jobs = np.zeros(len(seconds))
+        np.maximum.at(of_jobs, self.pair_job, excess)
+        return seconds + (self.computation + seconds) * of_jobs
 
     def seconds(self, before: Reals, scale: Reals) -> Reals:
         """Return how long each job communicates where the others do so for given times, s.
