@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hpc_sched.core.arrays import Reals
+from hpc_sched.sim.network.link_bytes import LinkBytes, sums_over_steps
 from hpc_sched.sim.network.links import Network, fat_tree
 from hpc_sched.sim.network.messages.patterns import iteration
 from hpc_sched.sim.network.neighbours import contention
@@ -149,6 +150,27 @@ def test_jobs_that_crowd_a_link_settle_and_do_not_swing(monkeypatch, pattern: st
         links = settled(network, jobs, range(len(jobs)))
         found.append([period(links, number) for number in range(len(jobs))])
     assert found[1] == pytest.approx(found[0], rel=1e-3)
+
+
+def test_sums_over_steps_do_not_depend_on_the_number_of_threads():
+    """As a product of matrices of this size does."""
+    draw = np.random.default_rng(1)
+    times, of_steps = draw.random(300), draw.random((300, 700))
+    expected = np.zeros(700)
+    for number, row in zip(times.tolist(), of_steps, strict=True):
+        expected += number * row
+    assert sums_over_steps(times, of_steps).tolist() == expected.tolist()
+
+
+def test_groups_of_steps_send_as_much_as_the_steps():
+    """299 steps of which some are done twice, in 16 groups."""
+    draw = np.random.default_rng(1)
+    times, sent = draw.integers(1, 3, 299).astype(np.float64), draw.random((299, 7))
+    steps = LinkBytes(times, draw.random(299), np.arange(7), sent, sent)
+    groups = steps.in_groups(16)
+    assert (len(groups.times), groups.times.sum()) == (16, times.sum())
+    assert groups.times @ groups.latency == pytest.approx(times @ steps.latency)
+    assert groups.times @ groups.bytes == pytest.approx(times @ sent)
 
 
 @given(neighbours())

@@ -46,6 +46,18 @@ class LinkLoad:
         return Flows(padded, weight, self.rate[loaded] / weight)
 
 
+def sums_over_steps(times: Reals, of_steps: Reals) -> Reals:
+    """Return the sums of what steps have, each as often as it is done. Shape (links,).
+
+    One step after the other: a product of matrices is rounded as the number of threads has it.
+
+    :param times: shape (steps,)
+    :param of_steps: shape (steps, links)
+    """
+    found: Reals = (times[:, None] * of_steps).sum(axis=0)
+    return found
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkBytes:
     """What the steps of an iteration send over each link."""
@@ -85,13 +97,15 @@ class LinkBytes:
         if len(self.times) <= most:
             return self
         group = np.arange(len(self.times)) * most // len(self.times)
-        parts = np.zeros((most, len(self.times)))
-        parts[group, np.arange(len(self.times))] = self.times
-        times = parts.sum(axis=1)
-        parts /= times[:, None]
-        return LinkBytes(
-            times, parts @ self.latency, self.links, parts @ self.bytes, parts @ self.messages
-        )
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        times = np.add.reduceat(self.times, starts)
+
+        def means(of_steps: Reals) -> Reals:
+            found: Reals = np.add.reduceat(of_steps * self.times[:, None], starts)
+            return found / times[:, None]
+
+        latency = means(self.latency[:, None]).ravel()
+        return LinkBytes(times, latency, self.links, means(self.bytes), means(self.messages))
 
     def seconds(self, capacity: Reals, others: LinkLoad) -> float:
         """Return how long the messages of an iteration take, s.

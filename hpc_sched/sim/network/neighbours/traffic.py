@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask, Reals
-from hpc_sched.sim.network.link_bytes import LinkBytes
+from hpc_sched.sim.network.link_bytes import LinkBytes, sums_over_steps
 
 # Steps of which each is looked at for itself. Those of an all to all of many ranks differ little:
 # in groups, neighbours slow them down alike.
@@ -46,13 +46,13 @@ class Traffic:
             grouped = replace(grouped, times=times)
         return cls(
             grouped,
-            totals=sent.times @ sent.bytes,
+            totals=sums_over_steps(sent.times, sent.bytes),
             computation=computation,
             hosts=hosts,
             alone=alone,
             least=least,
             needed=grouped.bytes / capacity[grouped.links],
-            present=seconds @ grouped.messages / max(alone, 1e-300),
+            present=sums_over_steps(seconds, grouped.messages) / max(alone, 1e-300),
         )
 
     def on(self, shared: Mask) -> "SharedSteps":
