@@ -14,7 +14,7 @@ import numpy as np
 from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.sim.network.neighbours.traffic import SharedSteps
 
-MOST_ROUNDS = 60
+MOST_ROUNDS = 120
 # Change of a time in a round, relative to it, below which it is found: the model itself is off by
 # some percent.
 NEAR = 1e-4
