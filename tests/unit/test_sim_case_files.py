@@ -55,6 +55,10 @@ def test_a_case_has_a_fabric_ranks_and_flows_of_others():
         (f"{FABRIC}\nbg 3 3\n", ":2: expected two hosts"),
         (f"{FABRIC}\nrank\n", ":2: expected a host from 0 to 15"),
         (f"{FABRIC}\nrank 0 s 1 0\n", ":2: expected s RANK TAG BYTES with numbers"),
+        (f"{FABRIC}\nrank 0 s 1.5 0 8 w\n", ":2: expected s RANK TAG BYTES with whole numbers of"),
+        (f"{FABRIC}\nrank 0 r 1 0.5 w\n", ":2: expected r RANK TAG with whole numbers of rank"),
+        ("agg 1e308 0 0 2 2 4 1\n", ":1: .* rates above 0, at most 1e\\+100"),
+        ("agg 10 0 0 2 2 4 1e-320\n", ":1: .* rates above 0, at most 1e\\+100"),
         (f"{FABRIC}\nrank 0 c -1\n", ":2: expected c SECONDS with numbers of at least 0"),
         (f"{FABRIC}\nrank 0 x\n", ":2: expected one of c SECONDS, s RANK TAG BYTES"),
         (f"{FABRIC}\n{FABRIC}\n", ":2: expected bg A B, or rank HOST"),
@@ -63,6 +67,13 @@ def test_a_case_has_a_fabric_ranks_and_flows_of_others():
 def test_what_is_no_case_is_refused_with_the_line(text: str, expected: str):
     with pytest.raises(exceptions.SimulationError, match=expected):
         case_file.parse(text, "case")
+
+
+def test_a_message_whose_ends_a_barrier_parts_is_named():
+    """Rank 0 waits for its first message; rank 1 posts both before its only wait."""
+    text = f"{FABRIC}\nrank 0 s 1 0 8 w s 1 0 8 w\nrank 1 r 0 0 r 0 0 w\n"
+    with pytest.raises(ValueError, match="one of its ends: that from rank 0 to rank 1"):
+        program.steps(case_file.parse(text, "case").ranks)
 
 
 def test_a_case_may_be_compressed(tmp_path: Path):

@@ -36,6 +36,8 @@ from hpc_sched.topology.readers.compression import decompressed
 
 MAX_BYTES = 200_000_000
 MOST_HOSTS = 100_000
+# Of rates and of the ratio; beyond it, capacities could not be added up.
+MOST_RATE = 1e100
 _FABRIC = "agg RATE LATENCY UPLINK_LATENCY PODS LEAVES HOSTS RATIO"
 _OPERATIONS = {"c": "c SECONDS", "s": "s RANK TAG BYTES", "r": "r RANK TAG", "w": "w"}
 
@@ -107,10 +109,12 @@ def _network(words: Sequence[str]) -> Network:
     if len(numbers) != 7 or any(number is None or number < 0 for number in numbers):
         raise ValueError(_FABRIC)
     rate, latency, up_latency, *shape, ratio = (number or 0.0 for number in numbers)
-    if not (0 < rate < math.inf and 0 < ratio < math.inf) or not all(
+    if not all(1 / MOST_RATE <= each <= MOST_RATE for each in (rate, ratio)) or not all(
         side >= 1 and side == int(side) for side in shape
     ):
-        raise ValueError(f"{_FABRIC} with whole numbers of at least 1, and rates above 0")
+        raise ValueError(
+            f"{_FABRIC} with whole numbers of at least 1, and rates above 0, at most {MOST_RATE:g}"
+        )
     if math.prod(shape) > MOST_HOSTS:
         raise ValueError(f"at most {MOST_HOSTS} hosts")
     return fat_tree(
@@ -141,6 +145,8 @@ def _operations(words: Sequence[str]) -> Iterator[Operation]:
         if any(number is None or not 0 <= number < math.inf for number in numbers):
             raise ValueError(f"{form} with numbers of at least 0")
         found = [number or 0.0 for number in numbers]
+        if word in "sr" and any(number != int(number) for number in found[:2]):
+            raise ValueError(f"{form} with whole numbers of rank and tag")
         match word:
             case "c":
                 yield Computation(found[0])

@@ -1,5 +1,6 @@
 """What each rank does, in order: it computes, posts messages, and waits for them."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -154,7 +155,12 @@ def steps(ranks: Sequence[Program]) -> Iteration:
         posted = [number for _, numbers in each for number in numbers]
         numbers = sorted(set(posted))
         if len(posted) != 2 * len(numbers):
-            raise ValueError("between two waits a message has only one of its ends")
+            ends = Counter(posted)
+            lone = matched.messages[next(each for each in numbers if ends[each] < 2)]
+            raise ValueError(
+                "between two waits a message has only one of its ends: that from rank "
+                f"{lone.sender} to rank {lone.receiver}"
+            )
         messages = [matched.messages[number] for number in numbers]
         new = Step(
             sender=np.array([message.sender for message in messages], dtype=np.int64),
