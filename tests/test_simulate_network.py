@@ -167,6 +167,31 @@ def test_the_settings_of_a_file_have_the_level_of_detail_that_applied():
     )
 
 
+def test_what_drawn_jobs_communicate_is_in_the_settings_under_its_options_only():
+    settings = results(*JOBS, *GENERATED, *ALWAYS).settings
+    assert "communications" not in settings
+    assert not [value for value in settings.values() if "Mix(" in str(value)]
+
+
+def test_stated_ratios_are_those_of_the_page_on_a_generated_fabric_too():
+    generated = "2 : 1, 4 ports down and 2 up on each switch below the roots"
+    found = dict(results(*JOBS, *GENERATED, *ALWAYS).about)
+    assert found["Oversubscription"] == generated
+    found = dict(results(*JOBS, *GENERATED, *ALWAYS, "--oversubscription", "leaf=8").about)
+    assert found["Oversubscription"] == "leaf 8 : 1"
+    assert "oversubscribed leaf 8 : 1" in found["Network"]
+
+
+def test_kinds_of_jobs_are_named_with_the_other_files_and_leave_with_the_network(capsys):
+    arguments = ["simulate", *JOBS, *GENERATED, "--output", "out"]
+    assert main([*arguments, *ALWAYS]) == 0
+    assert "report.html, kinds.csv, and each run's jobs" in capsys.readouterr().err
+    assert Path("out/kinds.csv").exists()
+    assert main(arguments) == 0
+    assert "report.html, and each run's jobs" in capsys.readouterr().err
+    assert not Path("out/kinds.csv").exists()
+
+
 def test_without_a_network_its_settings_are_null():
     settings = results(*JOBS, *on("tree")).settings
     names = ("network", "network_file", "network_detail", "communication", "oversubscription")

@@ -70,10 +70,27 @@ def write(
     text = json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n"
     page = report.page(results, settings.about, notes)
     written = dict(zip(FILES, (rows.getvalue(), text, page), strict=True))
-    if any(result.kinds for result in results):
+    if has_kinds(results):
         written[KINDS_FILE] = _kinds(results)
     for name, content in written.items():
         files.write_atomically(folder / name, content.encode(), exceptions.SimulationError)
+    if KINDS_FILE not in written:
+        _remove(folder / KINDS_FILE)
+
+
+def has_kinds(results: Sequence[Result]) -> bool:
+    """True if numbers of kinds of jobs are written: the runs have a network."""
+    return any(result.kinds for result in results)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file of an earlier command, whose runs are not those of the other files."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as failure:
+        raise exceptions.SimulationError(
+            f"{path}: cannot be removed: {failure.strerror}"
+        ) from failure
 
 
 def _kinds(results: Sequence[Result]) -> str:

@@ -71,7 +71,8 @@ def settings_of(
     found: dict[str, Any] = {name: getattr(args, name) for name in sorted(options)}
     if isinstance(scenario.source, Synthetic):
         found |= {field.name: getattr(scenario.source, field.name) for field in fields(Synthetic)}
-        del found["vcpus"], found["count"]
+        # What jobs communicate is under the names of its options, as it is for a trace.
+        del found["vcpus"], found["count"], found["communications"]
         found["synthetic"] = scenario.source.count
     model, cluster = scenario.model, scenario.cluster
     topology = cluster.topology
@@ -206,12 +207,15 @@ def _vms(workload: Workload | Synthetic) -> str:
 
 
 def _links(ratios: Mapping[str, float] | float | None, fabric: FatTree | None) -> str:
-    if fabric is None and isinstance(ratios, Mapping):
-        return ", ".join(f"{level} {ratio:g} : 1" for level, ratio in ratios.items())
-    if fabric is None:
-        return "unknown: the topology does not state it"
-    if fabric.down_to_up is None:
+    if fabric is not None and fabric.down_to_up is None:
         return "none: one switch"
+    # Ports say nothing where --oversubscription states other ratios than they have.
+    if isinstance(ratios, Mapping) and (
+        fabric is None or set(ratios.values()) != {fabric.down_to_up}
+    ):
+        return ", ".join(f"{level} {ratio:g} : 1" for level, ratio in ratios.items())
+    if fabric is None or fabric.down_to_up is None:
+        return "unknown: the topology does not state it"
     return (
         f"{fabric.down_to_up:.3g} : 1, {fabric.down} ports down and {fabric.up} up on each "
         "switch below the roots"

@@ -71,9 +71,9 @@ intervals. Times in seconds. hop_byte_ratio and leaf_ratio are relative to the l
 same jobs could have alone on the cluster. core_hours are vcpus of VMs times hours, of all jobs that
 ran; host_core_hours are those of all cores of the hosts that had a VM. With --price the table has
 these and the revenue. With --measure all numbers are of a part of the run, while the files of jobs
-have all jobs. --output writes runs.csv, results.json, report.html, and for each run a CSV
-with a row for every job. Ctrl-C ends the current run and writes the results so far; a second one
-ends the command.
+have all jobs. --output writes runs.csv, results.json, report.html, with a network kinds.csv,
+and for each run a CSV with a row for every job. Ctrl-C ends the current run and writes the results
+so far; a second one ends the command.
 
 exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 """
@@ -125,7 +125,9 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
             output.say(early)
         if folder is not None:
             result_files.write(folder, found, self._settings(requested), notes)
-            output.say(f"written to {folder}: {', '.join(result_files.FILES)}, and each run's jobs")
+            kinds = (result_files.KINDS_FILE,) if result_files.has_kinds(found) else ()
+            names = ", ".join((*result_files.FILES, *kinds))
+            output.say(f"written to {folder}: {names}, and each run's jobs")
         return self._table(parsed_args, found, requested.scenario.measured)
 
     @staticmethod
