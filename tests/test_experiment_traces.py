@@ -27,6 +27,7 @@ def summaries(_scenario: Scenario, runs: Sequence[Run]) -> Mapping[Run, Summary]
             "factor_mean": (0.9 if is_plan else 1.1) + (0.2 if is_plan else 0.4) * run.seed,
             "lost": 0.02 if is_plan else 0.05 + 0.01 * run.seed,
             "wait_mean": 100.0,
+            "done": 40,
         }
         found[run] = replace(sim_results.empty(run.policy, seed=run.seed).summary, **known)
     return found
@@ -91,6 +92,7 @@ def test_a_trace_has_its_own_jobs(run_experiment):
     ("arguments", "error"),
     [
         (("--hosts", "100"), "--hosts: expected a multiple of 64"),
+        (("--jobs", "9"), "--jobs: expected at least 10 drawn jobs"),
         (("--oversubscription", "0.5"), "expected a number >= 1"),
         (("--communication", "1.5"), "expected a number above 0, at most 1"),
     ],
@@ -101,6 +103,15 @@ def test_arguments_that_make_no_sense_are_wrong_usage(
     code, _, err = run_experiment("traces", *arguments)
     assert code == 2
     assert error in err
+
+
+def test_a_trace_of_which_no_job_fits_is_a_failure_that_names_the_run(run_experiment):
+    Path("jobs.swf").write_text("1 0 0 50 65 -1 -1 65 60 -1 1 1 1 1 1 1 -1 -1\n")
+    of_a_trace = ("--trace", "jobs.swf", "--runs", "1", "--hosts", "64")
+    setting = ("--oversubscription", "4", "--communication", "0.5")
+    code, out, err = run_experiment("traces", *of_a_trace, *setting)
+    assert (code, out) == (1, "")
+    assert "exact-plan, seed 1: none of 1 measured job is done, 1 refused: expected jobs" in err
 
 
 def test_a_trace_that_cannot_be_read_is_a_failure(run_experiment):

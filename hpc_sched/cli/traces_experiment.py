@@ -17,6 +17,7 @@ from hpc_sched.sim.statistics.estimate import LEAST_SEEDS
 
 _USUAL = TraceStudy()
 _A_POD = LEAVES_A_POD * HOSTS_A_LEAF  # hosts
+_LEAST_DRAWN = 10
 _RATIO = checked("a number >= 1", decimals.number_in, lambda ratio: 1 <= ratio < 1e6)
 _SHARE = checked("a number above 0, at most 1", decimals.number_in, lambda share: 0 < share <= 1)
 
@@ -35,7 +36,7 @@ examples:
 
     hpc-sched experiment traces --trace jobs.swf.gz --jobs 2000 --hosts 128 --oversubscription 8
 
-exit codes: 0 done, 1 the trace cannot be read, 2 wrong usage
+exit codes: 0 done, 1 the trace cannot be read or its jobs do not fit, 2 wrong usage
 """
 
 
@@ -48,7 +49,7 @@ class TracesExperiment(Experiment):
     NAME, RUNS = "traces", LEAST_SEEDS
     ARGUMENTS = (
         argument("--trace", "a trace, SWF, in place of drawn jobs", metavar="FILE"),
-        number("--jobs", "drawn, or the first of the trace", default=_USUAL.jobs),
+        number("--jobs", "drawn, at least 10, or the first of the trace", default=_USUAL.jobs),
         number("--hosts", f"of the fat tree, a multiple of {_A_POD}", default=_USUAL.hosts),
         number("--use", "offered load of drawn jobs", above_zero, "X", _USUAL.use),
         number("--load", "jobs of a trace arrive X times as fast", above_zero, "X", _USUAL.load),
@@ -76,9 +77,16 @@ class TracesExperiment(Experiment):
         return _EPILOG
 
     def check(self, args: argparse.Namespace) -> None:
-        """Refuse a fat tree of parts of pods."""
+        """Refuse a fat tree of parts of pods, and too few drawn jobs to measure a part of them."""
         super().check(args)
-        self.refuse((args.hosts % _A_POD, f"--hosts: expected a multiple of {_A_POD}"))
+        self.refuse(
+            (args.hosts % _A_POD, f"--hosts: expected a multiple of {_A_POD}"),
+            (
+                args.trace is None and args.jobs < _LEAST_DRAWN,
+                f"--jobs: expected at least {_LEAST_DRAWN} drawn jobs, of which 20 % to 90 % are "
+                "measured",
+            ),
+        )
 
     def tables(self, args: argparse.Namespace, line: output.StatusLine) -> Sequence[Table]:
         """Return the table."""

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from hpc_sched import exceptions
 from hpc_sched.experiments.experiment_table import Cell, Setting, Table
 from hpc_sched.experiments.traces import trace_study
 from hpc_sched.experiments.traces.trace_study import PEERS, PLAN, TraceStudy
 from hpc_sched.sim.results import Summary
 from hpc_sched.sim.scenario import Run, Scenario
 from hpc_sched.sim.statistics.estimate import Estimate
+from hpc_sched.topology.plurals import text as counted
 
 # Returns the summary of each run of a scenario.
 Simulate = Callable[[Scenario, Sequence[Run]], Mapping[Run, Summary]]
@@ -27,12 +29,16 @@ class Row(NamedTuple):
 
 
 def rows(study: TraceStudy, simulate: Simulate, progress: Callable[[str], object]) -> list[Row]:
-    """Return a row for each oversubscription, share and peer."""
+    """Return a row for each oversubscription, share and peer.
+
+    :raises exceptions.SimulationError: naming a run in which no measured job is done
+    """
     found = []
     for ratio in study.ratios:
         for share in study.shares:
             progress(f"leaves at {ratio:g}:1, {100 * share:g} % communication")
             runs = simulate(study.scenario(ratio, share), list(study.policies()))
+            _check_done(runs)
             found += [_row(study, ratio, share, peer, runs) for peer in PEERS]
     return found
 
@@ -60,6 +66,16 @@ def table(study: TraceStudy, found: Sequence[Row]) -> Table:
         settings=_settings(study),
         notes=tuple(_notes(found)),
     )
+
+
+def _check_done(runs: Mapping[Run, Summary]) -> None:
+    """Raise an error for a run without a job that is done: nothing can be compared."""
+    for run, summary in runs.items():
+        if not summary.done:
+            raise exceptions.SimulationError(
+                f"{run.policy}, seed {run.seed}: none of {counted(summary.jobs, 'measured job')} "
+                f"is done, {summary.refused} refused: expected jobs that the hosts can hold"
+            )
 
 
 def _row(
