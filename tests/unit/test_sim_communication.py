@@ -81,10 +81,19 @@ HEADER = "job,pattern,communication\n"
         pytest.param(HEADER + "1,ring\n", 2, "expected 3 columns, found 2", id="too few cells"),
         pytest.param(HEADER + "1,ring,0.5,\n", 2, "expected 3 columns, found 4", id="too many"),
         pytest.param(
-            *(HEADER + "1,ring,0.5\n#\n1,bt,0.5\n", 4, "job: expected a name that no other row"),
+            *(
+                HEADER + "1,ring,0.5\n#\n1,bt,0.5\n",
+                4,
+                "job: expected a job's number that no other row",
+            ),
             id="a job twice",
         ),
-        pytest.param(HEADER + ",ring,0.5\n", 2, "job: expected a name .*found ''", id="no job"),
+        pytest.param(
+            *(HEADER + "1,ring,0.5\n01,bt,0.5\n", 3, "job: .* no other row has, found '01'"),
+            id="a job twice, with and without a zero",
+        ),
+        pytest.param(HEADER + "LU,ring,0.5\n", 2, "job: .* number .*found 'LU'", id="no number"),
+        pytest.param(HEADER + ",ring,0.5\n", 2, "job: expected a job's .*found ''", id="no job"),
         pytest.param(
             *(HEADER + "1,star,0.5\n", 2, "pattern: expected one of ring, .*none, found 'star'"),
             id="an unknown pattern",

@@ -87,7 +87,10 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
         **{name: getattr(args, name) for name in alike},
     )
     runs, run_notes = _runs(scenario, names, range(args.seed, args.seed + args.seeds))
-    runtimes = "as the trace has them" if model is None else _description(model, cluster)
+    unchanged = (
+        "as the trace has them" if network is None else "by places and neighbours, see Network"
+    )
+    runtimes = unchanged if model is None else _description(model, cluster)
     ranked = scenario.homogeneous != "false" and ranking != UNRANKED
     classes = (name for name, _ in args.classes.shares)
     price_notes = () if args.price is None else args.price.notes(classes)

@@ -17,7 +17,9 @@ from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.simulate import arguments, result_table
 from hpc_sched.cli.simulate.scenario_builder import RequestedRuns, requested_runs
 from hpc_sched.sim import result_files
+from hpc_sched.sim.measured.job_kinds import PATTERN
 from hpc_sched.sim.measured.measured_window import MeasuredPart
+from hpc_sched.sim.network.messages.patterns import NONE
 from hpc_sched.sim.results import Result
 from hpc_sched.sim.scenario import Run, simulate
 from hpc_sched.sim.statistics.policy_comparison import Evidence, compare
@@ -115,7 +117,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         if folder is not None:
             result_files.prepare(folder)
         found = self._results(parsed_args, requested)
-        empty = self._without_jobs(found)
+        empty = (*self._without_jobs(found), *self._without_messages(parsed_args, found))
         output.note(*empty)
         notes = (*requested.notes, *empty)
         if self._interrupted:
@@ -141,6 +143,17 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         named = f"{first.summary.policy}, seed {first.summary.seed}"
         more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
         return (f"no job was submitted in the time to measure, {first.window}: {named}{more}",)
+
+    @staticmethod
+    def _without_messages(args: argparse.Namespace, found: Sequence[Result]) -> tuple[str, ...]:
+        """Return a note on a file whose rows are of none of the jobs; empty if one communicates."""
+        if args.network_file is None:
+            return ()
+        kinds = [each for result in found for each in result.kinds]
+        patterns = {each.name for each in kinds if each.dimension == PATTERN}
+        if not patterns or patterns != {NONE}:
+            return ()
+        return (f"{args.network_file}: no row is of a job that was measured, so none communicates",)
 
     def _table(
         self, args: argparse.Namespace, found: Sequence[Result], measured: MeasuredPart

@@ -108,13 +108,23 @@ def read_file(path: files.Path) -> Communications:
             raise error(f"{name}:{line}: expected {len(header)} columns, found {len(cells)}")
         row = dict(zip(header, cells, strict=True))
         share = decimals.number_in(row["communication"])
+        whose, what = row[key], "a name"
+        if key == _JOB:
+            # A trace may write 007, too.
+            whose, what = _number(whose), "a job's number"
         for column, is_valid, expected in (
-            (key, bool(row[key]) and row[key] not in stated, "a name that no other row has"),
+            (key, bool(whose) and whose not in stated, f"{what} that no other row has"),
             ("pattern", row["pattern"] in PATTERNS, f"one of {', '.join(PATTERNS)}"),
             ("communication", share is not None and 0 <= share <= 1, "a number from 0 to 1"),
         ):
             if not is_valid:
                 cell = row[column][:80]
                 raise error(f"{name}:{line}: {column}: expected {expected}, found {cell!r}")
-        stated[row[key]] = Communication(row["pattern"], share or 0.0)
+        stated[whose] = Communication(row["pattern"], share or 0.0)
     return Communications(stated=stated, stated_by=key)
+
+
+def _number(text: str) -> str:
+    """Return a job's number without leading zeros; empty for a text that is none."""
+    digits = text.isascii() and text.isdecimal()
+    return (text.lstrip("0") or "0") if digits else ""
