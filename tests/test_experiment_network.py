@@ -92,6 +92,16 @@ def test_what_is_no_case_is_an_error_with_file_and_line(run_experiment):
     assert err.splitlines()[-1] == "no.case: cannot be read: No such file or directory"
 
 
+@pytest.mark.parametrize("path", ["missing/network.svg", "."])
+def test_a_picture_that_cannot_be_written_is_a_failure_before_the_runs(run_experiment, path: str):
+    small = ("--ranks", "4", "--oversubscription", "8", "--runs", "1")
+    code, out, err = run_experiment("network", *small, "--picture", path)
+    assert (code, out) == (1, "")
+    assert err.splitlines() == [
+        f"{path}: cannot be written: expected a file in a folder that exists"
+    ]
+
+
 def test_a_job_that_does_not_fit_is_a_failure(run_experiment):
     code, out, err = run_experiment("network", "--ranks", "200", "--runs", "1")
     assert (code, out) == (1, "")

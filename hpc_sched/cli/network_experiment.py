@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 from hpc_sched import decimals, exceptions
 from hpc_sched.cli.common import output
@@ -113,7 +114,7 @@ class NetworkExperiment(Experiment):
         if args.case:
             return (case_table.table(args.case, progress),)
         if args.picture is not None:
-            _check_matplotlib()
+            _check_picture(Path(args.picture))
         study = NetworkStudy(
             seed=args.seed,
             runs=args.runs,
@@ -126,8 +127,12 @@ class NetworkExperiment(Experiment):
         return runtime_table.table(runs), neighbour_table.table(runs)
 
 
-def _check_matplotlib() -> None:
-    """Raise an error before the runs, not after them, if the picture cannot be drawn."""
+def _check_picture(path: Path) -> None:
+    """Raise an error before the runs, not after them, if the picture cannot be drawn or saved."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise exceptions.SimulationError(
+            f"{path}: cannot be written: expected a file in a folder that exists"
+        )
     try:
         from hpc_sched.experiments.network import picture  # noqa: F401
     except ModuleNotFoundError as missing:
