@@ -222,6 +222,17 @@ def test_an_argument_holds_before_the_topology_file_and_the_file_before_1():
     assert factors() == thin
 
 
+@pytest.mark.parametrize(
+    ("name", "ratio", "is_noted"),
+    [("tree", "pod=6", True), ("tree", "leaf=6", False), ("islands", "leaf=6", False)],
+)
+def test_a_ratio_of_a_single_root_is_none_of_any_uplink(name: str, ratio: str, is_noted: bool):
+    """Roots of islands have uplinks, as if their islands were joined above them."""
+    found = results(*JOBS, *on(name), *ALWAYS, "--oversubscription", ratio)
+    notes = [note for note in found.notes if note.startswith("no level is oversubscribed")]
+    assert bool(notes) == is_noted
+
+
 def test_all_levels_of_detail_agree_and_each_is_in_the_settings():
     found = []
     for detail in ("links", "steps", "replay"):

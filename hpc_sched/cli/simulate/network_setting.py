@@ -88,7 +88,10 @@ def job_network(
     if args.network is None and args.network_file is None:
         assumed = f"--network {default_run.NETWORK}, {communications.shares.text} of the runtime"
         return found, (f"jobs communicate by {assumed}: an assumption",)
-    return found, () if any(ratio > 1 for ratio in ratios.values()) else (_EVEN,)
+    # A single root has no uplinks that its ratio could be of.
+    has_islands = sum(switch.parent < 0 for switch in topology.switches) > 1
+    levels = topology.levels if has_islands else found.levels
+    return found, () if any(ratios.get(level, 1.0) > 1 for level in levels) else (_EVEN,)
 
 
 _EVEN = (
