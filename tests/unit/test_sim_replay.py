@@ -155,7 +155,8 @@ def test_alone_under_one_leaf_an_iteration_takes_what_is_stated(pattern, ranks):
 def test_a_barrier_after_each_step_makes_nothing_faster(pattern, ranks, names, ratio):
     """A step cannot end before its slowest link; ranks without a barrier are never later by much.
 
-    Only never later by much: who is early can be in the way of who is late.
+    Only never later by much: who is early can be in the way of who is late, most of all in doubling
+    between ranks that are no power of two, of which some have no message in the first step.
     """
     topology = fabrics.two_pods()
     network = fat_tree(topology, host_rate=1.0, oversubscription=(ratio, 1.0), host_latency=1e-3)
@@ -168,7 +169,7 @@ def test_a_barrier_after_each_step_makes_nothing_faster(pattern, ranks, names, r
     load = LinkLoad.of(network.capacity, none)
     by_links = computation(every) + LinkBytes.of(network, placed).seconds(network.capacity, load)
     assert by_links <= with_barriers * (1 + 1e-9)
-    assert exact <= with_barriers * 1.2 + 1e-9
+    assert exact <= with_barriers * 1.25 + 1e-9
 
 
 def test_at_one_to_one_no_placement_changes_anything():
