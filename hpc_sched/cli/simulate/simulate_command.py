@@ -146,14 +146,16 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 
     @staticmethod
     def _without_messages(args: argparse.Namespace, found: Sequence[Result]) -> tuple[str, ...]:
-        """Return a note on a file whose rows are of none of the jobs; empty if one communicates."""
+        """Return a note if no measured job communicates by the rows of the file; else nothing."""
         if args.network_file is None:
             return ()
         kinds = [each for result in found for each in result.kinds]
         patterns = {each.name for each in kinds if each.dimension == PATTERN}
         if not patterns or patterns != {NONE}:
             return ()
-        return (f"{args.network_file}: no row is of a job that was measured, so none communicates",)
+        return (
+            f"{args.network_file}: by its rows none of the jobs that were measured communicates",
+        )
 
     def _table(
         self, args: argparse.Namespace, found: Sequence[Result], measured: MeasuredPart
