@@ -14,12 +14,13 @@ import numpy as np
 from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.sim.network.neighbours.traffic import SharedSteps
 
-MOST_ROUNDS = 120
+MOST_ROUNDS = 240
 # Change of a time in a round, relative to it, below which it is found: the model itself is off by
 # some percent.
 NEAR = 1e-4
 # Part of the way to its next time that a job goes in a round: at first, and from round to round.
 _FIRST_PART, _LONGER, _SHORTER = 0.5, 1.5, 0.5
+_WHOLE_ROUNDS = 20  # from then on the part is bounded by the inverse of the rounds
 _LEAST = 1e-9  # load of a link, which is not divided by 0
 
 
@@ -48,12 +49,13 @@ def contention(capacity: Reals, jobs: Sequence[SharedSteps]) -> Contention:
     alone = every.alone
     seconds, scale = alone, np.ones(len(every.capacity))
     change, part = np.zeros(len(jobs)), np.full(len(jobs), _FIRST_PART)
-    for _ in range(MOST_ROUNDS):
+    for number in range(1, MOST_ROUNDS + 1):
         found = every.seconds(seconds, scale)
         before, change = change, found - seconds
         # What others take falls where they are slowed down, and the more jobs a full link has, the
-        # steeper: no fixed part of the way suits all. A job that turns back has gone too far.
-        grown = np.minimum(part * _LONGER, 1.0)
+        # steeper: no fixed part of the way suits all. A job that turns back has gone too far, and
+        # jobs that push each other to and fro settle on means.
+        grown = np.minimum(part * _LONGER, min(_WHOLE_ROUNDS / number, 1.0))
         part = np.where(change * before < 0, part * _SHORTER, grown)
         seconds = seconds + part * change
         load = every.load(seconds)
