@@ -92,8 +92,9 @@ def test_what_is_no_case_is_an_error_with_file_and_line(run_experiment):
     assert err.splitlines()[-1] == "no.case: cannot be read: No such file or directory"
 
 
-@pytest.mark.parametrize("path", ["missing/network.svg", "."])
+@pytest.mark.parametrize("path", ["missing/network.svg", "folder.svg"])
 def test_a_picture_that_cannot_be_written_is_a_failure_before_the_runs(run_experiment, path: str):
+    Path("folder.svg").mkdir()
     small = ("--ranks", "4", "--oversubscription", "8", "--runs", "1")
     code, out, err = run_experiment("network", *small, "--picture", path)
     assert (code, out) == (1, "")
@@ -113,7 +114,8 @@ def test_a_job_that_does_not_fit_is_a_failure(run_experiment):
     [
         (["--ranks", "3"], "expected a whole number from 4 to 100000, found '3'"),
         (["--oversubscription", "0.5"], "expected a number >= 1, found '0.5'"),
-        (["--case", "a", "--picture", "b"], "--case has no picture"),
+        (["--case", "a", "--picture", "b.svg"], "--case has no picture"),
+        (["--picture", "network.png"], "--picture network.png: expected a name that ends in .svg"),
         (["--case"], "expected at least one argument"),
     ],
 )

@@ -101,9 +101,13 @@ class NetworkExperiment(Experiment):
         return _EPILOG
 
     def check(self, args: argparse.Namespace) -> None:
-        """Refuse a picture of cases."""
+        """Refuse a picture of cases, and one of another format."""
         super().check(args)
-        self.refuse((args.case and args.picture, "--case has no picture: expected one of the two"))
+        is_other = args.picture is not None and not args.picture.endswith(".svg")
+        self.refuse(
+            (args.case and args.picture, "--case has no picture: expected one of the two"),
+            (is_other, f"--picture {args.picture}: expected a name that ends in .svg"),
+        )
 
     def tables(self, args: argparse.Namespace, line: output.StatusLine) -> Sequence[Table]:
         """Return the two tables, or that of the cases."""

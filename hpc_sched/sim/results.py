@@ -146,7 +146,7 @@ def result_of(
         revenue_per_host_core_hour=(
             None if prices is None else usage.revenue_per_host_core_hour(prices)
         ),
-        goodput=sum(kind.goodput or 0.0 for kind in sizes) if sizes else None,
+        goodput=sum(kind.goodput for kind in sizes) if sizes else None,
         lost=jobs.lost,
         uplink_use=next(iter(integrals.uplink_use.values())) if sizes else None,
     )

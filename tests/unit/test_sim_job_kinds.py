@@ -45,12 +45,17 @@ def classes(topology: Topology, vcpus: int = 4) -> SizeClasses:
     return SizeClasses(uniform(topology, HostType(vcpus, 0)))
 
 
-def measured(*records: NetworkedJobRecord, window: Window = WHOLE_RUN) -> dict[str, KindMeasures]:
-    """Return the numbers of each kind by its name, of 1000 vcpu-seconds in all."""
+def measured(
+    *records: NetworkedJobRecord, window: Window = WHOLE_RUN, available: float = 1000.0
+) -> dict[str, KindMeasures]:
+    """Return the numbers of each kind by its name.
+
+    :param available: vcpu-seconds in all
+    """
     found = JobKinds(classes(fabrics.two_pods()), window)
     for record in records:
         found.add(record)
-    return {kind.name: kind for kind in found.measures(1000.0)}
+    return {kind.name: kind for kind in found.measures(available)}
 
 
 def test_a_size_is_the_smallest_part_of_the_empty_cluster_that_holds_the_job():
@@ -80,6 +85,12 @@ def test_a_leaf_of_more_than_eight_hosts_is_a_class_of_its_own():
         *("one host", "up to 8 hosts", "up to a leaf", "up to a leaf"),
         *("up to a pod", "up to a pod", "up to a core", "up to a core", "more"),
     ]
+
+
+def test_a_run_without_length_has_no_goodput_and_not_an_unknown_one():
+    at_once = replace(RECORD, end=RECORD.start, runtime=0.0, host_seconds=0.0)
+    found = measured(at_once, available=0.0)
+    assert {kind.goodput for kind in found.values()} == {0.0}
 
 
 def test_a_job_counts_for_its_size_its_class_and_its_pattern():

@@ -20,7 +20,7 @@ class KindMeasures:
     done: int
     # Vcpu-hours of the jobs done, as long as they are stated to take, over those of the cluster in
     # the measured time; also of jobs that were submitted before.
-    goodput: float | None
+    goodput: float
     wait_mean: float | None  # s
     slowdown_mean: float | None  # bounded
     factor_mean: float | None  # runtime over that of the job alone on its best hosts
@@ -81,7 +81,7 @@ class JobKinds:
                 *kind,
                 jobs=sums.jobs,
                 done=sums.done,
-                goodput=_over(sums.useful, available),
+                goodput=sums.useful / available if available else 0.0,
                 wait_mean=_over(sums.waits, sums.done),
                 slowdown_mean=_over(sums.slowdowns, sums.done),
                 factor_mean=_over(sums.factors, sums.done),
