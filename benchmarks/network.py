@@ -80,11 +80,12 @@ def row(kind: str, policy: str, detail: str | None, number: int | None, trace: s
     began = time.process_time()
     simulation.run()
     simulation.conclude()
-    seconds, measures = time.process_time() - began, simulation.measures
-    factors = measures.factors
+    seconds = time.process_time() - began
+    measures = simulation.measures
+    factors = measures.jobs.factors
     return COLUMNS.format(
         *(kind, policy, detail or "none", f"{simulation.submitted:,}", f"{seconds:.1f}"),
-        *(f"{math.fsum(factors) / len(factors):.3f}", f"{measures.utilisation[0]:.0%}"),
+        *(f"{math.fsum(factors) / len(factors):.3f}", f"{measures.integrals.utilisation[0]:.0%}"),
         f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}",
     )
 

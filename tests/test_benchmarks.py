@@ -156,3 +156,17 @@ def test_each_row_of_the_record_can_be_measured_with_any_checkout(group, tmp_pat
             check=True,
         )
         assert json.loads(done.stdout)["took"] > 0
+
+
+def test_the_cost_of_the_network_is_a_row_for_each_level_of_detail():
+    found = subprocess.run(
+        [sys.executable, BENCHMARKS / "network.py", "--jobs", "30", "--steps", "10"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [line.split()[:4] for line in found.stdout.splitlines()[1:]] == [
+        ["drawn", "exact-plan", "none", "30"],
+        ["drawn", "exact-plan", "links", "30"],
+        ["drawn", "exact-plan", "steps", "10"],
+    ]
