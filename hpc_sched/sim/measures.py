@@ -101,6 +101,11 @@ class Measures:
         self._running -= 1
         self.integrals.ended(placed)
 
+    def uplinks_used(self, parts: Reals | None) -> None:
+        """Note which part of the uplinks of each level jobs take from now on; None: no network."""
+        if parts is not None:
+            self._now[UPLINKS] = parts
+
     def recorded(self, record: JobRecord) -> None:
         """Count a job by its record."""
         self.outcomes[record.outcome] += 1

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from hpc_sched import exceptions
-from hpc_sched.core.plan.result import Rejection
 from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import IdealPlacements, JobRecord, Outcome, SubmittedJob
-from hpc_sched.sim.measured.time_integrals import UPLINKS
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.queues.domains import Domains
 from hpc_sched.sim.queues.running_jobs import RunningJobs
@@ -105,8 +103,7 @@ class Simulation:
             if kinds != {EventKind.SAMPLE}:
                 self._discipline(self)
                 self._run_times.settle()
-                if self._run_times.uplink_use is not None:
-                    self.measures.integrals.now[UPLINKS] = self._run_times.uplink_use
+                self.measures.uplinks_used(self._run_times.uplink_use)
             if EventKind.SAMPLE in kinds:
                 self.state.check()
                 self._enter_sample(self.measures.sample(self.now, self.state, len(self.waiting)))
@@ -128,20 +125,8 @@ class Simulation:
 
     def start(self, job: Job, accept: Callable[[PlacedJob], bool] | None = None) -> bool:
         """Start a waiting job if the policy finds hosts for it; return whether it did."""
-        # Without an array of all hosts: most attempts of waiting jobs end here.
-        room = self.state.room(*job.size)
-        if room.total < job.count:
-            return False
-        capacity = room.per_host
-        if self.setting.policy.bounded_by_neighbours:
-            capacity = self.setting.capacity(job, self.state)
-            if int(capacity.sum()) < job.count:
-                return False
-        places = self.setting.policy.places(self.setting.request(job, capacity, self.state))
-        if isinstance(places, Rejection):
-            return False
-        placed = PlacedJob.of(job, places)
-        if accept is not None and not accept(placed):
+        placed = self.setting.placed(job, self.state)
+        if placed is None or (accept is not None and not accept(placed)):
             return False
         self.state.take(placed)
         del self.waiting[job.number]

@@ -12,6 +12,7 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, level_of
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import KeptSums
+from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Limits
@@ -71,6 +72,20 @@ class SimulationInput:
             *(job.application, self.limits, room.per_host),
             apart=self.interference.apart_from(job.application.name),
         )
+
+    def placed(self, job: Job, state: ClusterState) -> PlacedJob | None:
+        """Return a job on the hosts that the policy finds for it; None without such hosts."""
+        # Without an array of all hosts: most attempts of waiting jobs end here.
+        room = state.room(*job.size)
+        if room.total < job.count:
+            return None
+        capacity = room.per_host
+        if self.policy.bounded_by_neighbours:
+            capacity = self.capacity(job, state)
+            if int(capacity.sum()) < job.count:
+                return None
+        places = self.policy.places(self.request(job, capacity, state))
+        return None if isinstance(places, Rejection) else PlacedJob.of(job, places)
 
     def duration(self, job: Job, left: float, ran: float = 0.0) -> tuple[float, Outcome]:
         """Return how long a job runs from now on, s, and how it ends.
