@@ -681,6 +681,35 @@ def test_ctrl_c_leaves_the_results_so_far(tmp_path: Path):
     assert len(jobs.read_text().splitlines()) - 1 == run["summary"]["jobs"]
 
 
+def test_sigterm_ends_the_workers_too(tmp_path: Path):
+    command = [
+        *(sys.executable, "-m", "hpc_sched.cli.main", "simulate", "--synthetic", "300000"),
+        *("--policy", "first-fit", "--policy", "random", "--output", str(tmp_path), "--jobs", "2"),
+    ]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.glob("*-jobs.csv"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 143, err
+    assert "Traceback" not in err
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    pytest.fail("processes of the command are left")
+
+
 def test_a_real_trace_runs_under_every_policy(capsys):
     trace = sample_data.path("swf/KTH-SP2-1996-2.1-cln.swf.gz")
     arguments = [str(trace), "--limit", "150", "--policy", "all", "--queue", "easy"]

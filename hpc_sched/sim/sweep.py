@@ -1,6 +1,8 @@
 """Many runs at a time, in local processes or on a Dask cluster."""
 
 import contextlib
+import signal
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -22,12 +24,27 @@ def in_parallel(
     :raises exceptions.SimulationError: if the cluster cannot be reached
     """
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_ending_workers())
         if dask is not None:
             stack.enter_context(_client(dask))
             stack.enter_context(joblib.parallel_config(backend="dask"))
             processes = -1
         parallel = joblib.Parallel(n_jobs=processes, return_as="generator_unordered")
         yield from parallel(joblib.delayed(simulate)(scenario, run) for run in runs)
+
+
+@contextlib.contextmanager
+def _ending_workers() -> Iterator[None]:
+    """Let SIGTERM end the workers with this process: they would wait for it without an end."""
+    try:
+        before = signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _client(address: str) -> Any:
