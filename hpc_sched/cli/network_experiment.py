@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from hpc_sched import decimals, exceptions
+from hpc_sched import exceptions
 from hpc_sched.cli.common import output
-from hpc_sched.cli.common.argument_types import argument, checked
+from hpc_sched.cli.common.argument_types import argument, checked, ratio, several
 from hpc_sched.cli.experiment_command import Experiment
 from hpc_sched.experiments.experiment_table import Table
 from hpc_sched.experiments.network import case_table, neighbour_table, runtime_table
@@ -22,7 +22,6 @@ def _ranks(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 6 else None
 
 
-_RATIO = checked("a number >= 1", decimals.number_in, lambda ratio: 1 <= ratio < 1e6)
 _RANKS = checked(
     f"a whole number from {_LEAST_RANKS} to {_MOST_RANKS}",
     _ranks,
@@ -64,23 +63,15 @@ class NetworkExperiment(Experiment):
 
     NAME, RUNS = "network", LEAST_SEEDS
     ARGUMENTS = (
-        argument(
-            "--oversubscription",
-            "of the leaves, a column each (default: "
-            f"{' '.join(f'{ratio:g}' for ratio in _USUAL.ratios)})",
-            type=_RATIO,
-            nargs="+",
-            default=_USUAL.ratios,
-            metavar="RATIO",
+        several(
+            "--oversubscription", "of the leaves, a column each", ratio, "RATIO", _USUAL.ratios
         ),
-        argument(
+        several(
             "--ranks",
-            "of the job, one a host; the table of other jobs is of the middle one (default: "
-            f"{' '.join(map(str, _USUAL.ranks))})",
-            type=_RANKS,
-            nargs="+",
-            default=_USUAL.ranks,
-            metavar="N",
+            "of the job, one a host; the table of other jobs is of the middle one",
+            _RANKS,
+            "N",
+            _USUAL.ranks,
         ),
         argument(
             "--picture",

@@ -4,13 +4,25 @@ import argparse
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from hpc_sched import decimals, exceptions
+from hpc_sched import decimals
 from hpc_sched.cli.common import output
-from hpc_sched.cli.common.argument_types import above_zero, argument, checked, number
+from hpc_sched.cli.common.argument_types import (
+    above_zero,
+    argument,
+    checked,
+    number,
+    ratio,
+    several,
+)
 from hpc_sched.cli.experiment_command import Experiment
 from hpc_sched.experiments.experiment_table import Table
 from hpc_sched.experiments.traces import trace_table
-from hpc_sched.experiments.traces.trace_study import HOSTS_A_LEAF, LEAVES_A_POD, TraceStudy
+from hpc_sched.experiments.traces.trace_study import (
+    HOSTS_A_LEAF,
+    LEAVES_A_POD,
+    MEASURED,
+    TraceStudy,
+)
 from hpc_sched.sim.results import Summary
 from hpc_sched.sim.scenario import Run, Scenario
 from hpc_sched.sim.statistics.estimate import LEAST_SEEDS
@@ -18,7 +30,6 @@ from hpc_sched.sim.statistics.estimate import LEAST_SEEDS
 _USUAL = TraceStudy()
 _A_POD = LEAVES_A_POD * HOSTS_A_LEAF  # hosts
 _LEAST_DRAWN = 10
-_RATIO = checked("a number >= 1", decimals.number_in, lambda ratio: 1 <= ratio < 1e6)
 _SHARE = checked("a number above 0, at most 1", decimals.number_in, lambda share: 0 < share <= 1)
 
 _EPILOG = """\
@@ -43,7 +54,7 @@ exit codes: 0 done, 1 the trace cannot be read or its jobs do not fit, 2 wrong u
 class TracesExperiment(Experiment):
     """Show what the exact plan is worth to whole queues of jobs on a network.
 
-    Takes an hour of processor time.
+    Takes a quarter of an hour of processor time.
     """
 
     NAME, RUNS = "traces", LEAST_SEEDS
@@ -53,22 +64,8 @@ class TracesExperiment(Experiment):
         number("--hosts", f"of the fat tree, a multiple of {_A_POD}", default=_USUAL.hosts),
         number("--use", "offered load of drawn jobs", above_zero, "X", _USUAL.use),
         number("--load", "jobs of a trace arrive X times as fast", above_zero, "X", _USUAL.load),
-        argument(
-            "--oversubscription",
-            f"of the leaves (default: {' '.join(f'{ratio:g}' for ratio in _USUAL.ratios)})",
-            type=_RATIO,
-            nargs="+",
-            default=_USUAL.ratios,
-            metavar="RATIO",
-        ),
-        argument(
-            "--communication",
-            f"share of the runtimes (default: {' '.join(f'{share:g}' for share in _USUAL.shares)})",
-            type=_SHARE,
-            nargs="+",
-            default=_USUAL.shares,
-            metavar="SHARE",
-        ),
+        several("--oversubscription", "of the leaves", ratio, "RATIO", _USUAL.ratios),
+        several("--communication", "share of the runtimes", _SHARE, "SHARE", _USUAL.shares),
         number("--processes", "runs at a time", default=1),
     )
 
@@ -79,12 +76,13 @@ class TracesExperiment(Experiment):
     def check(self, args: argparse.Namespace) -> None:
         """Refuse a fat tree of parts of pods, and too few drawn jobs to measure a part of them."""
         super().check(args)
+        since, until = MEASURED
         self.refuse(
             (args.hosts % _A_POD, f"--hosts: expected a multiple of {_A_POD}"),
             (
                 args.trace is None and args.jobs < _LEAST_DRAWN,
-                f"--jobs: expected at least {_LEAST_DRAWN} drawn jobs, of which 20 % to 90 % are "
-                "measured",
+                f"--jobs: expected at least {_LEAST_DRAWN} drawn jobs, of which {since} % to "
+                f"{until} % are measured",
             ),
         )
 
@@ -110,11 +108,8 @@ class TracesExperiment(Experiment):
 
 
 def _simulated(processes: int, scenario: Scenario, runs: Sequence[Run]) -> Mapping[Run, Summary]:
-    try:
-        from hpc_sched.sim import sweep
-    except ImportError as failure:
-        raise exceptions.SimulationError(
-            f"{failure.name} is missing: pip install 'hpc-sched[sim]'"
-        ) from failure
+    # Not at the top: joblib comes with an extra that the help text does without.
+    from hpc_sched.sim import sweep
+
     found = (each.summary for each in sweep.in_parallel(scenario, runs, processes, None))
     return {Run(summary.policy, summary.seed): summary for summary in found}

@@ -1,7 +1,10 @@
 """The table of an experiment: rows of plain values with their settings, verdict and notes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
+
+from hpc_sched.sim.statistics.estimate import Estimate
 
 Word = Literal["reproduced", "explained", "explained in part", "not reproduced"]
 Cell = str | int | float | None  # None: nothing was published or measured
@@ -40,6 +43,15 @@ class Table:
 def percent(part: float) -> float:
     """Return a fraction in percent, with one decimal."""
     return round(100 * part, 1) + 0.0  # no minus before a zero
+
+
+def mean_and_width(found: Estimate, shown: Callable[[float], float]) -> tuple[Cell, Cell]:
+    """Return the mean over runs and the half-width of its interval; None: too few runs.
+
+    :param shown: rounds a number
+    """
+    width = found.half_width
+    return shown(found.mean), None if width is None else shown(width)
 
 
 def gain(before: float, after: float) -> float:

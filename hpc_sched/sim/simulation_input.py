@@ -76,14 +76,11 @@ class SimulationInput:
     def placed(self, job: Job, state: ClusterState) -> PlacedJob | None:
         """Return a job on the hosts that the policy finds for it; None without such hosts."""
         # Without an array of all hosts: most attempts of waiting jobs end here.
-        room = state.room(*job.size)
-        if room.total < job.count:
+        if state.room(*job.size).total < job.count:
             return None
-        capacity = room.per_host
-        if self.policy.bounded_by_neighbours:
-            capacity = self.capacity(job, state)
-            if int(capacity.sum()) < job.count:
-                return None
+        capacity = self.capacity(job, state)
+        if self.policy.bounded_by_neighbours and int(capacity.sum()) < job.count:
+            return None
         places = self.policy.places(self.request(job, capacity, state))
         return None if isinstance(places, Rejection) else PlacedJob.of(job, places)
 

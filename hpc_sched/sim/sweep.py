@@ -6,11 +6,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import joblib
-
 from hpc_sched import exceptions
 from hpc_sched.sim.results import Result
 from hpc_sched.sim.scenario import Run, Scenario, simulate
+
+try:
+    import joblib
+except ModuleNotFoundError as _missing:
+    raise exceptions.SimulationError(
+        f"{_missing.name} is missing: pip install 'hpc-sched[sim]'"
+    ) from _missing
 
 
 def in_parallel(

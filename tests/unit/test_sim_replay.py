@@ -169,7 +169,8 @@ def test_a_barrier_after_each_step_makes_nothing_faster(pattern, ranks, names, r
     load = LinkLoad.of(network.capacity, none)
     by_links = computation(every) + LinkBytes.of(network, placed).seconds(network.capacity, load)
     assert by_links <= with_barriers * (1 + 1e-9)
-    assert exact <= with_barriers * 1.25 + 1e-9
+    latest = 1.25 if pattern == "doubling" else 1.2
+    assert exact <= with_barriers * latest + 1e-9
 
 
 def test_at_one_to_one_no_placement_changes_anything():

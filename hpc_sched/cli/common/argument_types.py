@@ -3,7 +3,7 @@
 import argparse
 import functools
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from hpc_sched import decimals
@@ -46,6 +46,7 @@ def _whole(text: str) -> int | None:
 
 above_zero = checked("a number > 0", decimals.number_in, lambda number: number > 0)
 at_least_zero = checked("a number >= 0", decimals.number_in, lambda number: number >= 0)
+ratio = checked("a number >= 1", decimals.number_in, lambda number: 1 <= number < 1e6)
 share = checked("a number from 0 to 1", decimals.number_in, lambda number: 0 <= number <= 1)
 ZERO_OR_MORE = checked("a whole number >= 0", _whole, lambda number: number >= 0)
 ONE_OR_MORE = checked("a whole number >= 1", _whole, lambda number: number >= 1)
@@ -104,6 +105,24 @@ def number(
     """Return an option with a number; its default is added to ``what``, the help text."""
     shown = "" if default is None else f" (default: {default:g})"
     return argument(name, what + shown, type=type_, metavar=metavar, default=default)
+
+
+def several(
+    name: str,
+    what: str,
+    type_: Callable[[str], float],
+    metavar: str,
+    default: Sequence[float],
+) -> Argument:
+    """Return an option with one or more numbers; ``what`` is the help text less its defaults."""
+    shown = " ".join(f"{number:g}" for number in default)
+    return argument(
+        *(name, f"{what} (default: {shown})"),
+        type=type_,
+        nargs="+",
+        default=default,
+        metavar=metavar,
+    )
 
 
 def parsed_by(read: Callable[[str], _Value], prefix: str = "") -> Callable[[str], _Value]:

@@ -9,14 +9,20 @@ from hpc_sched.experiments.dudina2013.npb_programs import (
     programs,
 )
 from hpc_sched.experiments.dudina2013.placements import SETUP, place, saved
-from hpc_sched.experiments.experiment_table import Cell, Setting, Table, Verdict, percent
+from hpc_sched.experiments.experiment_table import (
+    Cell,
+    Setting,
+    Table,
+    Verdict,
+    mean_and_width,
+    percent,
+)
 from hpc_sched.experiments.shared_cluster import (
     NetworkSetup,
     PlacementRun,
     compute_time,
     measured,
 )
-from hpc_sched.sim.statistics.estimate import Estimate
 
 CHANGE = 2.0  # percent: a gain whose interval is above it is a change
 
@@ -67,14 +73,9 @@ def _line(
         *(program.name, "14 % less" if program.name == "BT" else "no change", program.pattern),
         *(round(program.volume / 1e6, 1), round(program.operations / 1e6)),
         percent(alone / (alone + computation)),
-        *_cells(saved(rows, computation)),
-        *_cells(saved(rows, compute_time(setup, program.steps))),
+        *mean_and_width(saved(rows, computation), percent),
+        *mean_and_width(saved(rows, compute_time(setup, program.steps)), percent),
     )
-
-
-def _cells(found: Estimate) -> tuple[Cell, Cell]:
-    width = found.half_width
-    return percent(found.mean), None if width is None else percent(width)
 
 
 def _changes(line: Sequence[Cell]) -> bool:

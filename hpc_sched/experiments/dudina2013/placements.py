@@ -37,6 +37,4 @@ def saved(rows: Iterable[PlacementRun], computation: float) -> Estimate:
         gain(computation + before.communication, computation + after.communication)
         for before, after in pairs
     ]
-    found = Estimate.of(gains, is_drawn=True)
-    assert found is not None
-    return found
+    return Estimate.of_drawn(gains)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hpc_sched.experiments.dudina2013.block_tridiagonal_table import run
 from hpc_sched.experiments.dudina2013.npb_programs import block_tridiagonal_steps
 from hpc_sched.experiments.dudina2013.placements import SETUP, saved
-from hpc_sched.experiments.experiment_table import Cell, Setting, Table, percent
+from hpc_sched.experiments.experiment_table import Cell, Setting, Table, mean_and_width, percent
 from hpc_sched.experiments.shared_cluster import NetworkSetup, PlacementRun, compute_time
 from hpc_sched.sim.statistics.estimate import Estimate
 
@@ -55,11 +55,8 @@ def least_share(setup: NetworkSetup, rows: Sequence[PlacementRun]) -> int | None
 
     None as well for fewer runs than an interval needs.
     """
-    return next((share for share in range(1, 100) if _is_above(_gain(setup, share, rows))), None)
-
-
-def _is_above(found: Estimate) -> bool:
-    return found.half_width is not None and found.mean - found.half_width > LEAST
+    shares = (share for share in range(1, 100) if _gain(setup, share, rows).is_above(LEAST))
+    return next(shares, None)
 
 
 def _gain(setup: NetworkSetup, share: int, rows: Sequence[PlacementRun]) -> Estimate:
@@ -71,10 +68,7 @@ def _line(setup: NetworkSetup, rows: Sequence[PlacementRun]) -> tuple[Cell, ...]
     cells: list[Cell] = []
     for share in SHARES:
         found = _gain(setup, share, rows)
-        cells += [
-            percent(found.mean),
-            None if found.half_width is None else percent(found.half_width),
-        ]
+        cells += mean_and_width(found, percent)
     return (
         *(setup.oversubscription, percent(setup.talking)),
         *cells,

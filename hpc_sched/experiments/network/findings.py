@@ -1,10 +1,10 @@
 """What the numbers of the network study show, in sentences."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from hpc_sched.experiments.network.compared_placements import ALONG, PLACEMENTS, PLAN, RANDOM
 from hpc_sched.experiments.network.job_seconds import ENDLESS, PART_TIME
-from hpc_sched.experiments.network.paired_runs import Case, PairedRuns, estimate
+from hpc_sched.experiments.network.paired_runs import Case, PairedRuns
 from hpc_sched.sim.statistics.estimate import Estimate
 
 
@@ -20,8 +20,8 @@ def findings(runs: PairedRuns) -> Iterator[str]:
     cases = list(_cases(runs, top, PLAN))
     where = f"Next to jobs that send {PART_TIME}, at {top:g}:1,"
     found = {case: runs.against(case) for case in cases}
-    gains = [case for case in cases if _is_below(found[case])]
-    harms = [case for case in cases if _is_above(found[case])]
+    gains = [case for case in cases if found[case].is_below(1)]
+    harms = [case for case in cases if found[case].is_above(1)]
     if gains:
         yield f"{where} the exact plan gains on random hosts for {_listed(gains, found)}."
     if harms:
@@ -33,14 +33,14 @@ def findings(runs: PairedRuns) -> Iterator[str]:
     yield (
         f"{where} ranks in fabric order alone, on the same random hosts, take "
         f"{_range([each.mean for each in along.values()])} of the runtime; it is less, beyond the "
-        f"interval, in {sum(map(_is_below, along.values()))} of {len(along)} cases, and more in "
-        f"{sum(map(_is_above, along.values()))}."
+        f"interval, in {_number_below(along.values())} of {len(along)} cases, and more in "
+        f"{_number_above(along.values())}."
     )
     against = [runs.against(case, ALONG) for case in cases]
     yield (
         f"{where} the exact plan is faster than random hosts with ranks in fabric order in "
-        f"{sum(map(_is_below, against))} of {len(cases)} cases, and slower in "
-        f"{sum(map(_is_above, against))}."
+        f"{_number_below(against)} of {len(cases)} cases, and slower in "
+        f"{_number_above(against)}."
     )
 
 
@@ -65,8 +65,8 @@ def _cases(runs: PairedRuns, ratio: float, name: str) -> Iterator[Case]:
 
 def _endless_over_part_time(runs: PairedRuns, ratio: float) -> list[float]:
     return [
-        estimate(runs.runtime[case._replace(neighbours=ENDLESS)]).mean
-        / estimate(runs.runtime[case]).mean
+        Estimate.of_drawn(runs.runtime[case._replace(neighbours=ENDLESS)]).mean
+        / Estimate.of_drawn(runs.runtime[case]).mean
         for case in _cases(runs, ratio, RANDOM)
     ]
 
@@ -88,9 +88,9 @@ def _range(values: Sequence[float]) -> str:
     return f"{min(values):.2f} to {max(values):.2f}"
 
 
-def _is_below(found: Estimate) -> bool:
-    return found.half_width is not None and found.mean + found.half_width < 1
+def _number_below(found: Iterable[Estimate]) -> int:
+    return sum(each.is_below(1) for each in found)
 
 
-def _is_above(found: Estimate) -> bool:
-    return found.half_width is not None and found.mean - found.half_width > 1
+def _number_above(found: Iterable[Estimate]) -> int:
+    return sum(each.is_above(1) for each in found)

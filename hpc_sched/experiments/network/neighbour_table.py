@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from hpc_sched.experiments.experiment_table import Cell, Table
+from hpc_sched.experiments.experiment_table import Cell, Table, mean_and_width
 from hpc_sched.experiments.network.compared_placements import PLACEMENTS
-from hpc_sched.experiments.network.paired_runs import PairedRuns, estimate, other_ranks
-from hpc_sched.experiments.network.runtime_table import DIGITS, settings
+from hpc_sched.experiments.network.paired_runs import PairedRuns, other_ranks
+from hpc_sched.experiments.network.runtime_table import rounded, settings
 from hpc_sched.sim.statistics.estimate import Estimate
 
 
@@ -36,23 +36,17 @@ def _rows(runs: PairedRuns) -> Iterator[tuple[Cell, ...]]:
         for name in PLACEMENTS:
             yield (
                 *(pattern, name),
-                *_rounded(estimate(runs.slowdown[pattern, name])),
-                *_rounded(estimate(runs.left[pattern, name])),
+                *mean_and_width(Estimate.of_drawn(runs.slowdown[pattern, name]), rounded),
+                *mean_and_width(Estimate.of_drawn(runs.left[pattern, name]), rounded),
             )
-
-
-def _rounded(found: Estimate) -> tuple[Cell, Cell]:
-    """Return a mean and the half-width of its interval."""
-    width = found.half_width
-    return round(found.mean, DIGITS), None if width is None else round(width, DIGITS)
 
 
 def _findings(runs: PairedRuns) -> Iterator[str]:
     """Yield a sentence on the placement of each pattern that others lose least and most by."""
     for pattern in runs.study.patterns:
-        means = {name: estimate(runs.slowdown[pattern, name]).mean for name in PLACEMENTS}
+        means = {name: Estimate.of_drawn(runs.slowdown[pattern, name]).mean for name in PLACEMENTS}
         least, most = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
-        if round(means[least], DIGITS) < round(means[most], DIGITS):
+        if rounded(means[least]) < rounded(means[most]):
             yield (
                 f"{pattern}: others lose least by {least} ({100 * (means[least] - 1):.1f} %), most "
                 f"by {most} ({100 * (means[most] - 1):.1f} %)."

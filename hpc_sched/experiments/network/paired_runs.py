@@ -50,14 +50,7 @@ class PairedRuns:
         pairs = zip(
             self.runtime[case], self.runtime[case._replace(placement=placement)], strict=True
         )
-        return estimate([mine / its for mine, its in pairs])
-
-
-def estimate(values: Sequence[float]) -> Estimate:
-    """Return the mean of at least one value, with its interval."""
-    found = Estimate.of(values, is_drawn=True)
-    assert found is not None
-    return found
+        return Estimate.of_drawn([mine / its for mine, its in pairs])
 
 
 def other_ranks(study: NetworkStudy) -> int:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from hpc_sched.experiments.experiment_table import Cell, Setting, Table
+from hpc_sched.experiments.experiment_table import Cell, Setting, Table, mean_and_width
 from hpc_sched.experiments.network.compared_placements import PLACEMENTS, RANDOM
 from hpc_sched.experiments.network.drawn_cluster import NetworkStudy
 from hpc_sched.experiments.network.findings import findings
 from hpc_sched.experiments.network.job_seconds import NEIGHBOURS
 from hpc_sched.experiments.network.paired_runs import Case, PairedRuns
 
-DIGITS = 3  # of a runtime over another one
+_DIGITS = 3  # of a runtime over another one
 
 
 def table(runs: PairedRuns) -> Table:
@@ -67,15 +67,17 @@ def _rows(runs: PairedRuns) -> Iterator[tuple[Cell, ...]]:
                         yield (
                             *(neighbours, ranks, pattern, name),
                             round(sum(leaves) / len(leaves), 1),
-                            *(cell for case in cases for cell in _cells(runs, case)),
+                            *(
+                                cell
+                                for case in cases
+                                for cell in mean_and_width(runs.against(case), rounded)
+                            ),
                         )
 
 
-def _cells(runs: PairedRuns, case: Case) -> tuple[Cell, Cell]:
-    found = runs.against(case)
-    return round(found.mean, DIGITS), (
-        None if found.half_width is None else round(found.half_width, DIGITS)
-    )
+def rounded(part: float) -> float:
+    """Return a runtime over another one with the digits of the tables."""
+    return round(part, _DIGITS)
 
 
 def _notes(study: NetworkStudy) -> Iterator[str]:

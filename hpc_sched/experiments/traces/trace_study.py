@@ -23,6 +23,7 @@ LEAVES_A_POD, HOSTS_A_LEAF = 4, 16
 MIX = "ring=1,doubling=1,alltoall=1,halo2=1,halo3=1,bt=1"
 SIZES = "choice:1:2:4:8:16:32:64:128"
 RUNTIMES = "lognormal:600:1"
+MEASURED = (20, 90)  # of drawn jobs those from and until which %
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +82,6 @@ class TraceStudy:
         return arriving(drawn, self.use, vms)
 
     def _measured(self) -> MeasuredPart:
-        return ALL_OF_IT if self.trace is not None else read_part("20%,90%", "--measure")
+        since, until = MEASURED
+        is_drawn = self.trace is None
+        return read_part(f"{since}%,{until}%", "MEASURED") if is_drawn else ALL_OF_IT

@@ -1,12 +1,13 @@
 """The table of whole queues: the exact plan against each peer, by oversubscription and share."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from hpc_sched import exceptions
-from hpc_sched.experiments.experiment_table import Cell, Setting, Table
+from hpc_sched.experiments.experiment_table import Setting, Table, mean_and_width
 from hpc_sched.experiments.traces import trace_study
-from hpc_sched.experiments.traces.trace_study import PEERS, PLAN, TraceStudy
+from hpc_sched.experiments.traces.trace_study import MEASURED, PEERS, PLAN, TraceStudy
 from hpc_sched.sim.results import Summary
 from hpc_sched.sim.scenario import Run, Scenario
 from hpc_sched.sim.statistics.estimate import Estimate
@@ -56,10 +57,10 @@ def table(study: TraceStudy, found: Sequence[Row]) -> Table:
         rows=tuple(
             (
                 *(row.ratio, 100 * row.share, row.peer),
-                *_cells(row.goodput, 2),
-                *_cells(row.runtime, 2),
-                *_cells(row.lost, 2),
-                *_cells(row.wait, 0),
+                *mean_and_width(row.goodput, _rounded),
+                *mean_and_width(row.runtime, _rounded),
+                *mean_and_width(row.lost, _rounded),
+                *mean_and_width(row.wait, partial(_rounded, digits=0)),
             )
             for row in found
         ),
@@ -87,13 +88,12 @@ def _row(
     ]
 
     def less(measure: str, unit: float) -> Estimate:
-        numbers = [
-            unit * ((getattr(one, measure) or 0.0) - (getattr(other, measure) or 0.0))
-            for one, other in pairs
-        ]
-        estimate = Estimate.of(numbers, is_drawn=True)
-        assert estimate is not None
-        return estimate
+        return Estimate.of_drawn(
+            [
+                unit * ((getattr(one, measure) or 0.0) - (getattr(other, measure) or 0.0))
+                for one, other in pairs
+            ]
+        )
 
     mean = sum(other.factor_mean or 0.0 for _, other in pairs) / len(pairs)
     return Row(
@@ -105,9 +105,8 @@ def _row(
     )
 
 
-def _cells(estimate: Estimate, digits: int) -> tuple[Cell, Cell]:
-    width = estimate.half_width
-    return round(estimate.mean, digits) + 0.0, None if width is None else round(width, digits)
+def _rounded(number: float, digits: int = 2) -> float:
+    return round(number, digits) + 0.0  # no minus before a zero
 
 
 def _settings(study: TraceStudy) -> tuple[Setting, ...]:
@@ -128,7 +127,7 @@ def _settings(study: TraceStudy) -> tuple[Setting, ...]:
                 Setting("offered load", f"{100 * study.use:g} %", "--use"),
                 Setting("sizes", trace_study.SIZES, "assumed"),
                 Setting("runtimes", trace_study.RUNTIMES, "assumed"),
-                Setting("measured", "20 % to 90 % of the jobs", "assumed"),
+                Setting("measured", "{} % to {} % of the jobs".format(*MEASURED), "assumed"),
             )
             if study.trace is None
             else (Setting("speed of arrivals", f"{study.load:g}", "--load"),)
@@ -150,9 +149,9 @@ def _notes(found: Sequence[Row]) -> Iterator[str]:
         better = worse = 0
         for row in found:
             estimate: Estimate = getattr(row, measure)
-            if estimate.half_width is not None and abs(estimate.mean) > estimate.half_width:
-                better += sign * estimate.mean > 0
-                worse += sign * estimate.mean < 0
+            above, below = estimate.is_above(0), estimate.is_below(0)
+            better += above if sign > 0 else below
+            worse += below if sign > 0 else above
         yield (
             f"Of {len(found)} comparisons the exact plan has {what} in {better}, the peer in "
             f"{worse}; in the others the interval includes 0."

@@ -42,6 +42,21 @@ class Estimate:
             seeds=len(values),
         )
 
+    @classmethod
+    def of_drawn(cls, values: Sequence[float]) -> "Estimate":
+        """Return the estimate from a value of each of one or more drawn runs."""
+        found = cls.of(values, is_drawn=True)
+        assert found is not None
+        return found
+
+    def is_above(self, bound: float) -> bool:
+        """True if the whole interval is above a number; False without an interval."""
+        return self.half_width is not None and self.mean - self.half_width > bound
+
+    def is_below(self, bound: float) -> bool:
+        """True if the whole interval is below a number; False without an interval."""
+        return self.half_width is not None and self.mean + self.half_width < bound
+
 
 def difference(a: float, b: float) -> float:
     """Return a - b; 0 if they differ by the rounding of sums only."""
