@@ -15,7 +15,15 @@ from hpc_sched.nova_glue.claim.holds import store
 from hpc_sched.nova_glue.read.hold import NO_HOLDS
 from hpc_sched.nova_glue.record import landed_record
 from tests import tiers
-from tests.functional import engines, faults, population, population_rows, servers, states
+from tests.functional import (
+    engines,
+    faults,
+    host_managers,
+    population,
+    population_rows,
+    servers,
+    states,
+)
 from tests.functional.clouds import SAMPLE_CONF, write_topology
 from tests.functional.database_reads import Cloud
 from tests.functional.pods import write_fabric
@@ -60,6 +68,13 @@ def no_landing_left() -> Iterator[None]:
 def no_scan() -> Iterator[None]:
     """Look for claims of dead requests in no thread of this process: a test may have some."""
     with mock.patch.object(abandoned_claims.thread, "start"):
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_late_read() -> Iterator[None]:
+    """Let no scheduler read what VMs there are after a test has said it."""
+    with host_managers.read_before_the_first_request():
         yield
 
 

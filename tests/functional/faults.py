@@ -34,16 +34,29 @@ CONF = nova.conf.CONF
 
 # Seconds after which the plugin's reads time out where something hangs or is slow.
 TIMEOUT = 1
+# Seconds after which a server that hangs drops its connections: Nova's own reads have no timeout.
+DROPPED_AFTER = 300
 
 
 @contextmanager
 def silent_server() -> Iterator[int]:
     """Yield the port of a server that takes connections and never answers; ended, it drops them.
 
-    Reads have a short timeout meanwhile.
+    Reads have a short timeout meanwhile. What waits far longer is one of Nova's own: it fails.
     """
     taken: list[socket.socket] = []
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+
+    def end() -> None:
+        # What waits in accept() is not woken by close().
+        with contextlib.suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        for connection in taken:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
+
     with timeout(TIMEOUT), listener as listening:
 
         def take() -> None:
@@ -53,14 +66,13 @@ def silent_server() -> Iterator[int]:
 
         thread = threading.Thread(target=take, daemon=True)
         thread.start()
+        late = threading.Timer(DROPPED_AFTER, end)
+        late.start()
         try:
             yield listening.getsockname()[1]
         finally:
-            # What waits in accept() is not woken by close().
-            listening.shutdown(socket.SHUT_RDWR)
-            thread.join()
-            for connection in taken:
-                connection.close()
+            late.cancel()
+            end()
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from nova import context as nova_context
 from nova import objects
+from oslo_db import exception as db_exception
 from oslo_utils import uuidutils
 
 from hpc_sched import exceptions
@@ -168,3 +169,15 @@ def test_many_requests_at_once_leave_few_threads_in_an_api_database_that_hangs(c
         assert TIMEOUT <= max(outcome.seconds for outcome in found) <= 2 * TIMEOUT
         assert not any(outcome.refused for outcome in found)
         outcomes.check_nothing_lost(claims, found)
+
+
+def test_a_read_of_novas_own_fails_in_the_end_where_the_api_database_hangs(cloud, monkeypatch):
+    """It has no timeout: a test whose request reads more than it should would never end."""
+    monkeypatch.setattr(faults, "DROPPED_AFTER", 0.5)
+    context = nova_context.get_admin_context()
+    with (
+        faults.silent_server() as port,
+        faults.api_database_at(port),
+        pytest.raises(db_exception.DBConnectionError),
+    ):
+        objects.HostMapping.get_by_host(context, "n01")
