@@ -204,10 +204,13 @@ class TurnedClock(SystemClock):
         return self._now >= wait.end or wait.is_ready()
 
     def _working(self) -> list[threading.Thread]:
-        """Return the threads that keep time from passing."""
+        """Return the threads that keep time from passing.
+
+        On eventlet the main thread is no thread of those that Python lists.
+        """
         return [
             thread
-            for thread in threading.enumerate()
+            for thread in dict.fromkeys([self._own, *threading.enumerate()])
             if thread not in self._bystanders
             and thread not in self._waits
             and not self._hangs(thread)
