@@ -8,7 +8,7 @@ from unittest import mock
 
 from nova.scheduler import host_manager
 
-#: what starts the thread that reads them: Nova 34 has a module for it
+#: the module that starts the thread which reads them; Nova 34 has one for that
 _SPAWNER = "thread_pool_factory" if hasattr(host_manager, "thread_pool_factory") else "utils"
 
 
@@ -23,6 +23,7 @@ def read_before_the_first_request() -> Iterator[None]:
     def at_once(read: Callable[..., None], *arguments: Any) -> None:
         read(*arguments)
 
-    names = vars(getattr(host_manager, _SPAWNER)) | {"spawn": at_once}
+    # Nova 31 calls spawn_n().
+    names = vars(getattr(host_manager, _SPAWNER)) | {"spawn": at_once, "spawn_n": at_once}
     with mock.patch.object(host_manager, _SPAWNER, SimpleNamespace(**names)):
         yield
