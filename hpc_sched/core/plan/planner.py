@@ -124,6 +124,13 @@ def solve(
     try:
         limit.check()
         found = exact_leaf_counts(problem, count, level, switches, bounds, limit)
+        if problem.objective is not None:
+            # Most requests never need it: it is loaded for those that do.
+            from hpc_sched.core.plan.bottleneck.best_counts import bottleneck_counts
+
+            problem, found = bottleneck_counts(
+                problem, count, level, switches, bounds, problem.objective, found, limit
+            )
     except (OverflowError, TimeLimitPassed):
         found = best_fit(problem, count, level, bounds)
     return _plan_of(problem, found)

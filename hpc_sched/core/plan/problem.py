@@ -7,6 +7,7 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
+from hpc_sched.core.plan.objective import Objective
 from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology.model import Topology
@@ -39,6 +40,7 @@ class Problem:
     pack_hosts: bool = True
     packing: MDOBPInput | None = None  # the input of MDOBP, if it chooses hosts; rows per host
     kept: KeptSums | None = None  # read where its numbers are the very array of the capacity
+    objective: Objective | None = None  # None: the least Hop-Byte
 
     @classmethod
     def from_counts(

@@ -44,6 +44,8 @@ class GroupTree:
     leaves: dict[int, list[Leaves]]  # by the switch just above them, -1 above roots
     switches: dict[int, list[int]]  # by the switch above: those with room just below it
     most: dict[int, int] = field(default_factory=dict)  # VMs below a switch, if not ``count``
+    # By switch: what 0, 1, 2 .. VMs save in it, where that is not the hops alone.
+    own: dict[int, Array] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -66,10 +68,10 @@ class GroupTree:
         order = LeafOrder.of(leaves.problem, leaves.room, leaves.members > 0, leaves.index[used])
         found = leaves_by_switch(leaves, used, order, is_spread=is_spread)
         if branches is None:
-            switches, most = _switches_above(leaves.path), {}
+            switches, most = switches_above(leaves.path), {}
         else:
             found, most = _with_share(found, branches), branches.most
-            switches = _used_switches(branches.children, found)
+            switches = used_switches(branches.children, found)
         return cls(
             *(leaves.problem, leaves.count, effort, leaves.members, order),
             *(leaves.index, leaves.path, found, switches, most),
@@ -81,14 +83,18 @@ class GroupTree:
         levels = self.problem.topology.switches
         for child in self.switches.get(switch, []):
             below = self.node(child, weights)
-            rise = levels[switch].level - levels[child].level
-            own = weights.saving * saving(int(self.members[child]), rise, below.together.most)
-            nodes.append(Above(child, below, own, self.order.rank_of([child])))
+            vms = below.together.most
+            if child in self.own:
+                saved = self.own[child][: vms + 1]
+            else:
+                rise = levels[switch].level - levels[child].level
+                saved = saving(int(self.members[child]), rise, vms)
+            nodes.append(Above(child, below, weights.saving * saved, self.order.rank_of([child])))
         most = self.most.get(switch, self.count)
         return Siblings(nodes, joined(nodes, most, weights, self.effort))
 
 
-def _switches_above(path: Array) -> dict[int, list[int]]:
+def switches_above(path: Array) -> dict[int, list[int]]:
     """Return the switches above some leaves, by the switch above each."""
     switches: dict[int, list[int]] = {}
     for below, upper in itertools.pairwise(path):
@@ -128,7 +134,7 @@ def _up_to_share(part: Leaves, others: Array | None, least: int) -> Leaves | Non
     return part if isinstance(part, EqualLeaves) else part.up_to(int(vms[-1]))
 
 
-def _used_switches(
+def used_switches(
     children: Mapping[int, Sequence[int]], leaves: Mapping[int, object]
 ) -> dict[int, list[int]]:
     """Return the switches that are above some leaves, by the switch above each."""

@@ -22,8 +22,8 @@ class Leaf:
     order: LeafOrder
 
     def with_room(self, count: int) -> "Leaf | None":
-        """Return the leaf if it has room for a number of VMs."""
-        return self if self.room >= count else None
+        """Return the leaf if it takes a number of VMs."""
+        return self if len(self.gains) > count else None
 
     def up_to(self, vms: int) -> "Leaf":
         """Return the leaf for up to a number of VMs."""
@@ -40,7 +40,7 @@ class Leaf:
             scores -= weights.excess * (self.room - np.arange(len(scores)))
         if not self.has_members:
             scores -= weights.leaf
-        scores[0] = 0
+        scores[0] = weights.saving * self.gains[0]
         return scores
 
     def way(self, count: int) -> Way:

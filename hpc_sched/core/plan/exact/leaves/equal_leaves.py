@@ -77,7 +77,7 @@ class EqualNode(Node):
     def scores(self) -> Array:
         """The best score of 0, 1, 2 .. VMs. Shape (VMs + 1,)."""
         part = self.leaves
-        length = min(len(part.leaves) * part.first.room, part.most) + 1
+        length = min(len(part.leaves) * (len(part.first.gains) - 1), part.most) + 1
         scores = np.full(length, LOWEST)
         scores[0] = 0
         for used in range(1, min(len(part.saved), length)):

@@ -1,0 +1,74 @@
+"""The room of hosts within a bottleneck, for the VMs that each leaf takes."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.plan import leaf_hosts
+from hpc_sched.core.plan.bottleneck.bounded_tree import Savings
+from hpc_sched.core.plan.bottleneck.group_fabric import HostKind
+from hpc_sched.core.plan.bottleneck.pairs_on_hosts import (
+    HeavyHost,
+    heavy_hosts,
+    light,
+    pairs_with_heavy,
+    pairs_without_heavy,
+)
+from hpc_sched.core.plan.problem import Problem
+
+
+def host_rooms(problem: Problem, links: Array, savings: Savings, taken: Mapping[int, int]) -> Array:
+    """Return how many VMs hosts take, so that any choice of hosts in a leaf keeps the bottleneck.
+
+    Hosts of leaves that take no VMs have none. O(hosts).
+
+    :param links: capacity of each host's links. Shape (hosts,)
+    :param taken: new VMs by leaf
+    :returns: shape (hosts,)
+    """
+    counts = savings.counts
+    fabric = counts.fabric
+    caps: dict[HostKind, int] = {}
+    rooms = np.zeros_like(problem.capacity)
+    for leaf, hosts in leaf_hosts.open_hosts(problem, list(taken)).items():
+        room = np.minimum(problem.capacity[hosts], fabric.count)
+        keys = zip(
+            room.tolist(), problem.members[hosts].tolist(), links[hosts].tolist(), strict=True
+        )
+        kinds = [HostKind(*key) for key in keys]
+        for kind in set(kinds).difference(caps):
+            caps[kind] = max(light(counts.of_host(kind), kind, fabric.everyone), 0)
+        rooms[hosts] = [caps[kind] for kind in kinds]
+        heavy = _heavy(savings, fabric.kind_of[leaf], taken[leaf])
+        # One without room has no choice.
+        if heavy is not None and heavy.kind.room:
+            found = hosts[[kind == heavy.kind for kind in kinds]]
+            one = found[np.lexsort((problem.topology.name_rank[found], problem.capacity[found]))[0]]
+            rooms[one] = 0
+            # No room for any other choice: with fewer VMs a host might carry more traffic.
+            left = taken[leaf] - heavy.vms
+            within = replace(problem, capacity=rooms.copy())
+            others = leaf_hosts.places(within, hosts[rooms[hosts] > 0], left) if left else []
+            rooms[hosts] = 0
+            np.add.at(rooms, others, 1)
+            rooms[one] = heavy.vms
+    return rooms
+
+
+def _heavy(savings: Savings, kind: int, vms: int) -> HeavyHost | None:
+    """Return the host of a leaf that must take more than half of the group, or None."""
+    counts, never = savings.counts, savings.never
+    leaf = counts.fabric.kinds[kind]
+    options: list[tuple[Array, HeavyHost | None]] = [
+        (pairs_without_heavy(leaf.hosts, counts, never), None),
+        *(
+            (pairs_with_heavy(leaf, heavy, counts, never), heavy)
+            for heavy in heavy_hosts(leaf, counts)
+        ),
+    ]
+    possible = [(table.item(vms), heavy) for table, heavy in options if len(table) > vms]
+    if not savings.pack_hosts:
+        return next(heavy for pairs, heavy in possible if pairs > never)
+    return max(possible, key=lambda option: option[0])[1]
