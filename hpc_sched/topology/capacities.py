@@ -1,4 +1,4 @@
-"""The capacities of links, in one direction: of the uplinks of switches, and of hosts' own links."""
+"""The capacities of links in one direction: of the uplinks of switches, and of hosts' links."""
 
 from dataclasses import dataclass
 
