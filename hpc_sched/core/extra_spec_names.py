@@ -6,6 +6,8 @@ from hpc_sched.core.constraints.extra_spec import NAMESPACE, ExtraSpec, one_of
 from hpc_sched.core.constraints.values import ALL
 
 APP_CLASSES = ("extreme", "sync", "async", "none")
+HOPS, BOTTLENECK = "hops", "bottleneck"
+OBJECTIVES = (HOPS, BOTTLENECK)
 
 # A cache score. float() alone would accept nan, inf, signs and exponents.
 # Finite for every text of at most MAX_VALUE characters.
@@ -63,6 +65,15 @@ _SPECS = (
         "A host takes VMs until the sum of their scores reaches ``[hpc_sched] "
         "cache_score_limit`` (``sync_cache_score_limit`` where one of them is of class "
         "``sync``). Default: 0.",
+    ),
+    ExtraSpec(
+        "hpc:objective",
+        "|".join(OBJECTIVES),
+        one_of(OBJECTIVES),
+        "What the plan of a group is best by; of flavors alone, hints do not count. ``hops``: the "
+        "least Hop-Byte, so the fewest and nearest leaf switches. ``bottleneck``: the least "
+        "traffic by capacity on any link, so more leaf switches; no more harm to others than "
+        "``[hpc_sched] bottleneck_tradeoff`` allows. Default: ``hops``.",
     ),
     *(constraint.spec for constraint in ALL),
 )

@@ -15,6 +15,7 @@ from hpc_sched.core.constraints.homogeneous import Homogeneous
 from hpc_sched.core.constraints.values import ALL, CONSTRAINTS
 from hpc_sched.core.extra_spec_names import (
     CONSTRAINT_KEYS,
+    HOPS,
     KEYS,
     MAX_REPORTED,
     MAX_SHOWN,
@@ -26,6 +27,7 @@ from hpc_sched.core.sharing.cache_interference import Application
 APP_CLASS = "hpc:app_class"
 APP_NAME = "hpc:app_name"
 CACHE_SCORE = "hpc:cache_score"
+OBJECTIVE = "hpc:objective"
 HOMOGENEOUS = Homogeneous.spec.name
 GUARANTEES = tuple(constraint.spec.name for constraint in ALL if constraint.is_guarantee)
 
@@ -57,6 +59,7 @@ class HPCSpecs:
     ignored: tuple[str, ...] = ()  # the other unknown keys, a sentence each
     by_mdobp: bool = False  # whether MDOBP, where its weigher is enabled, chooses hosts
     is_planned: bool = True  # False for a VM without a group, see :meth:`unplanned`
+    objective: str = HOPS  # what the plan is best by
 
     @property
     def by_topology(self) -> bool:
@@ -99,6 +102,7 @@ class HPCSpecs:
             homogeneous="false",
             by_mdobp=True,
             is_planned=False,
+            objective=HOPS,
         )
 
     def relaxed(self) -> Self:
@@ -137,6 +141,7 @@ def read(
             app_class, NO_CONSTRAINTS, "false", (), faults, ignored=ignored, by_mdobp=by_mdobp
         )
     constraints, homogeneous = reader.constraints(), reader.value(Homogeneous)
+    objective = reader.objective()
     group_keys = [one.spec.name for one in CONSTRAINTS if one.spec.name in reader.seen]
     if homogeneous == "true":
         group_keys.append(HOMOGENEOUS)
@@ -149,6 +154,7 @@ def read(
         is_unclear=not reader.unread.isdisjoint(GUARANTEES),
         ignored=ignored,
         by_mdobp=by_mdobp,
+        objective=objective,
     )
 
 
@@ -177,6 +183,7 @@ def check_flavor(
     of_group, reader.faults = reader.faults, []
     reader.constraints()
     reader.value(Homogeneous)
+    reader.objective()
     # Class none has no constraints, as in read().
     ignored: list[str] = []
     (ignored if app_class == "none" else of_group).extend(reader.faults)
@@ -254,6 +261,15 @@ class _SpecReader:
         excluded = {one for pair in contradictions for one in pair}
         self.unread.update(one.spec.name for one in excluded)
         return found.changed(**{one.name: None for one in excluded})
+
+    def objective(self) -> str:
+        """Return the objective; a hint that states one is a fault."""
+        if OBJECTIVE not in self.specs and self._value(OBJECTIVE) is not None:
+            self.faults.append(f"{OBJECTIVE}: only a flavor can have that, no scheduler hint")
+            return HOPS
+        choices = extra_spec_names.OBJECTIVES
+        value = self._checked(OBJECTIVE, lambda text: text.lower() in choices, one_of(choices))
+        return value.lower() if value else HOPS
 
     def value(self, constraint: type[Constraint]) -> Value | None:
         expected = constraint.expected(self.levels)

@@ -187,6 +187,7 @@ class GroupRequest(PlacementInput):
             shunned=None,
             preferred=None,
             gathering=None,
+            objective=None,
         )
         return bare.decide(limit)
 

@@ -13,6 +13,7 @@ from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, server_group_policy
 from hpc_sched.core.constraints.server_group_policy import HardPolicy
 from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.core.plan.objective import Objective
 from hpc_sched.core.plan.problem import KeptSums, Problem, host_counts
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.plan.tie_order import TieOrder
@@ -75,6 +76,7 @@ class PlacementInput:
     most_per_host: int | None = None
     gathering: Gathering | None = None  # None: a group that is apart is not brought together
     kept: KeptSums | None = None  # of rooms per host of the topology; see Problem.kept
+    objective: Objective | None = None  # what the plan is best by; None: the least Hop-Byte
 
     @classmethod
     def of(
@@ -100,6 +102,7 @@ class PlacementInput:
         check: HypervisorRooms | None = None,
         shunned: Mask | None = None,
         preferred: Mask | None = None,
+        objective: Objective | None = None,
     ) -> Self:
         """Return the request of a group by the ``hpc:`` values of its flavor and its server group.
 
@@ -140,6 +143,7 @@ class PlacementInput:
             check=check,
             shunned=shunned,
             preferred=preferred,
+            objective=objective,
         )
 
     def after(self, placed: Array) -> Self:
@@ -294,6 +298,7 @@ class PlacementInput:
             pack_hosts=self.pack_hosts,
             packing=packing,
             kept=self.kept,
+            objective=self.objective,
         )
         return problem if self.most_per_host is None else problem.bounded(self.most_per_host)
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from hpc_sched.core.arrays import Mask
     from hpc_sched.topology.capacities import Capacities
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Objective:
+class LeastBottleneck:
     """The least bottleneck, then the least Hop-Byte, within a bound on the harm to others.
 
     The bottleneck of a plan is the greatest crossing by capacity of any switch and host: what of
@@ -22,3 +23,16 @@ class Objective:
     capacities: Capacities
     # By how much more than in the plan of least Hop-Byte the sum of crossing by uplinks may be.
     tradeoff: Fraction | None = None  # None: without a bound
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Isolation:
+    """The least Hop-Byte without an uplink that other isolated groups use, or a refusal.
+
+    A group uses the uplinks of a switch if some of its VMs are below the switch and some are not.
+    """
+
+    is_used: Mask  # by others: the uplinks of each switch. Shape (switches,)
+
+
+Objective: TypeAlias = LeastBottleneck | Isolation

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import UNBOUND, Bounds, level_of
 from hpc_sched.core.hopbyte import hop_bytes_of_leaves
 from hpc_sched.core.plan import leaf_hosts
@@ -121,22 +122,32 @@ def solve(
     switches = switches_with_room(problem, count, level, bounds)
     if not len(switches):
         return rejected(problem, count, bounds)
+    if problem.objective is not None:
+        # Few groups have one: what it needs is loaded for these.
+        from hpc_sched.core.plan.bottleneck import plan_by_objective
+
+        answer = plan_by_objective.counts(problem, count, level, switches, bounds, limit)
+        return answer if isinstance(answer, Rejection) else plan_of(*answer)
+    return plan_of(problem, least_hop_byte(problem, count, level, switches, bounds, limit))
+
+
+def least_hop_byte(
+    problem: Problem, count: int, level: int, switches: Array, bounds: Bounds, limit: Limit
+) -> LeafCounts:
+    """Return the new VMs per leaf of least Hop-Byte, or in little time once the limit passes.
+
+    :param level: of the switch that must hold all VMs, members included
+    :param switches: those with room for all, at least one
+    """
     try:
         limit.check()
-        found = exact_leaf_counts(problem, count, level, switches, bounds, limit)
-        if problem.objective is not None:
-            # Most requests never need it: it is loaded for those that do.
-            from hpc_sched.core.plan.bottleneck.best_counts import bottleneck_counts
-
-            problem, found = bottleneck_counts(
-                problem, count, level, switches, bounds, problem.objective, found, limit
-            )
+        return exact_leaf_counts(problem, count, level, switches, bounds, limit)
     except (OverflowError, TimeLimitPassed):
-        found = best_fit(problem, count, level, bounds)
-    return _plan_of(problem, found)
+        return best_fit(problem, count, level, bounds)
 
 
-def _plan_of(problem: Problem, found: LeafCounts) -> Plan:
+def plan_of(problem: Problem, found: LeafCounts) -> Plan:
+    """Return the plan with some numbers of VMs in leaves."""
     topology = problem.topology
     counts = dict(found.counts)
     order = list(counts)

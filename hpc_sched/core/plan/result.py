@@ -87,6 +87,7 @@ class Rejection:
     conflict: str | None = None  # the reason if the members themselves break a constraint
     # VMs that no gang exceeds which keeps all constraints, if the largest is not proven.
     at_most: int | None = None
+    is_isolated: bool = False  # whether it fits, but not without uplinks of other isolated groups
 
     @property
     def operator(self) -> str:
@@ -120,6 +121,8 @@ class Rejection:
         if self.conflict:
             return f"{group}: {self.conflict}"
         needs = self.bounds.needs
+        if self.is_isolated:
+            needs = [*needs, "uplinks that no other isolated group uses"]
         text = f"{group} needs {' and '.join(needs)}" if needs else f"{group} does not fit"
         beside = " beside its members" if self.members else ""
         level = self.bounds.level if self.best is None else self.best.level

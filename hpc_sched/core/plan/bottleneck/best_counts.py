@@ -1,27 +1,20 @@
 """The plan of least bottleneck, of those the one of least Hop-Byte, within a bound on its harm."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
-
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.plan.bottleneck.achievable_counts import AchievableCounts
-from hpc_sched.core.plan.bottleneck.bounded_tree import Savings, bounded_tree
 from hpc_sched.core.plan.bottleneck.group_fabric import GroupFabric
 from hpc_sched.core.plan.bottleneck.host_rooms import host_rooms
 from hpc_sched.core.plan.bottleneck.least_bottleneck import least_bottleneck
-from hpc_sched.core.plan.bottleneck.resource import Harm, Leaves, Resource
+from hpc_sched.core.plan.bottleneck.permitted_hops import least_hops
+from hpc_sched.core.plan.bottleneck.resource import Harm, Resource, leaf_bounds, used_too_much
 from hpc_sched.core.plan.bottleneck.resource_bound import Added, ResourceBound
-from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
-from hpc_sched.core.plan.exact.order import Greatest
-from hpc_sched.core.plan.exact.search import Point, Search, tops_of
-from hpc_sched.core.plan.objective import Objective
+from hpc_sched.core.plan.objective import LeastBottleneck
 from hpc_sched.core.plan.problem import LeafCounts, Problem
-from hpc_sched.core.plan.switch_rooms import leaf_members
 from hpc_sched.core.plan.time_limit import Effort, Limit, TimeLimitPassed
 
 
@@ -31,7 +24,7 @@ def bottleneck_counts(
     level: int,
     tops: Array,
     bounds: Bounds,
-    objective: Objective,
+    objective: LeastBottleneck,
     hops: LeafCounts,
     limit: Limit,
 ) -> tuple[Problem, LeafCounts]:
@@ -61,53 +54,29 @@ def _bottleneck_counts(
     level: int,
     tops: Array,
     bounds: Bounds,
-    objective: Objective,
+    objective: LeastBottleneck,
     hops: LeafCounts,
     limit: Limit,
 ) -> tuple[Problem, LeafCounts]:
     fabric = GroupFabric.of(problem, count, objective.capacities, tops, level)
-    resources = _resources(problem, fabric, bounds, objective, hops)
+    resources = leaf_bounds(problem, bounds, count)
+    if objective.tradeoff is not None:
+        capacities, tradeoff = objective.capacities, objective.tradeoff
+        resources.append(Harm.of(problem, fabric, capacities, hops.counts, tradeoff))
     counts, effort = _within_least(AchievableCounts(fabric, Fraction(0)), (), limit), Effort(limit)
-    found, savings, saved = _least_hops(problem, counts, effort)
-    if _used_too_much(problem, resources, found):
+    found, savings, saved = least_hops(problem, counts, effort)
+    if used_too_much(problem, resources, found):
         least = _within_least(counts, resources, limit)
         if least.bottleneck != counts.bottleneck:
-            found, savings, saved = _least_hops(problem, least, effort)
-        if too_much := _used_too_much(problem, resources, found):
+            found, savings, saved = least_hops(problem, least, effort)
+        if too_much := used_too_much(problem, resources, found):
             added = Added(saved, too_much[0].of_plan(problem, found.counts))
             found = ResourceBound(problem, savings, too_much[0], effort).best(added)
-        if _used_too_much(problem, resources, found):
+        if used_too_much(problem, resources, found):
             # Only if leaves and harm are both bound.
             return problem, replace(hops, is_proven=False)
     rooms = host_rooms(problem, objective.capacities.hosts, savings, found.counts)
     return replace(problem, capacity=rooms), found
-
-
-def _resources(
-    problem: Problem,
-    fabric: GroupFabric,
-    bounds: Bounds,
-    objective: Objective,
-    hops: LeafCounts,
-) -> list[Resource]:
-    """Return what plans may use only so much of."""
-    found: list[Resource] = []
-    has_members = int((leaf_members(problem) > 0).sum())
-    if bounds.most_leaves is not None:
-        found.append(Leaves(bounds.most_leaves - has_members))
-    if missing := bounds.missing_leaves(has_members, fabric.count):
-        found.append(Leaves(-missing, sign=-1))
-    if objective.tradeoff is not None:
-        capacities, tradeoff = objective.capacities, objective.tradeoff
-        found.append(Harm.of(problem, fabric, capacities, hops.counts, tradeoff))
-    return found
-
-
-def _used_too_much(
-    problem: Problem, resources: Sequence[Resource], found: LeafCounts
-) -> list[Resource]:
-    """Return the resources of which a plan uses more than it may."""
-    return [one for one in resources if one.of_plan(problem, found.counts) > one.most]
 
 
 def _within_least(
@@ -132,22 +101,3 @@ def _within_least(
 
     least = least_bottleneck(fabric.everyone, fabric.capacities(), is_possible, last.bottleneck)
     return last if last.bottleneck == least else AchievableCounts(fabric, least)
-
-
-def _least_hops(
-    problem: Problem, counts: AchievableCounts, effort: Effort
-) -> tuple[LeafCounts, Savings, int]:
-    """Return the plan of least Hop-Byte within a bottleneck, and what it saves."""
-    fabric, open_ = counts.fabric, OpenLeaves.of(problem, counts.fabric.count)
-    most = (2 * problem.topology.depth - 1) * math.comb(fabric.everyone, 2)
-    savings = Savings(counts, open_.shares_hosts, -(most + 1))
-    greatest = Greatest(
-        saved=(most + 1) * (len(fabric.kind_of) + 1),
-        leaves=min(fabric.count, len(open_.index)),
-        excess=int(open_.rooms.sum()),
-    )
-    weights = greatest.weights()
-    tree = bounded_tree(open_, savings, effort)
-    search = Search(tree, tops_of(tree, np.array(counts.tops())), weights)
-    best = Point.best_of(search)
-    return best.counts(), savings, best.saved

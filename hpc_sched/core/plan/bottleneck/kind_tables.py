@@ -12,6 +12,7 @@ import numpy as np
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.bottleneck.group_fabric import GroupFabric
 from hpc_sched.core.plan.maxplus import maxplus, splits
+from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.time_limit import NO_LIMIT, Limit
 
 # In place of the value of a number of VMs that is not permitted. Two of them fit into 62 bits.
@@ -80,6 +81,31 @@ class KindTables:
             table = maxplus(found[-1], self.tables[child], self.fabric.count)
             found.append(np.maximum(table, NEVER))
         return found[::-1]
+
+
+def shared_out(problem: Problem, fabric: GroupFabric, top: int, way: KindWay) -> dict[int, int]:
+    """Return the VMs of each leaf, in order: of equal switches the first in tie order take most.
+
+    :param top: the switch below which a way places VMs, in ``topology.switches``
+    """
+    counts: dict[int, int] = {}
+    ranks = problem.tie.ranks
+
+    def share(switch: int, way: KindWay) -> None:
+        if not fabric.kinds[way.kind].children:
+            counts[switch] = way.vms
+            return
+        children = sorted(fabric.below[switch], key=lambda child: int(ranks[child]))
+        for kind in {part.kind for part in way.parts}:
+            parts = [part for part in way.parts if part.kind == kind]
+            parts.sort(key=lambda part: -part.vms)
+            same = [child for child in children if fabric.kind_of[child] == kind]
+            for child, part in zip(same, parts, strict=True):
+                if part.vms:
+                    share(child, part)
+
+    share(top, way)
+    return dict(sorted(counts.items()))
 
 
 def _sum(joined: Array, own: Array) -> Array:

@@ -2,17 +2,18 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from hpc_sched.core.arrays import Array
+from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.plan.bottleneck.achievable_counts import AchievableCounts
 from hpc_sched.core.plan.bottleneck.group_fabric import GroupFabric
 from hpc_sched.core.plan.bottleneck.kind_tables import NEVER, KindTables
-from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.switch_rooms import leaf_members, sums_by_switch
 from hpc_sched.topology.capacities import Capacities
 
@@ -134,3 +135,25 @@ class Harm(Resource):
             by_leaf[leaf] += vms
         below = sums_by_switch(topology.leaf_path, by_leaf[topology.leaf_switches], len(by_leaf))
         return int((below * (self.everyone - below) * self.weights).sum()) - self.of_members
+
+
+def leaf_bounds(problem: Problem, bounds: Bounds, count: int) -> list[Resource]:
+    """Return the bounds on the leaves of a group as resources of its new VMs.
+
+    :param bounds: members' leaves included
+    :param count: number of new VMs
+    """
+    found: list[Resource] = []
+    has_members = int((leaf_members(problem) > 0).sum())
+    if bounds.most_leaves is not None:
+        found.append(Leaves(bounds.most_leaves - has_members))
+    if missing := bounds.missing_leaves(has_members, count):
+        found.append(Leaves(-missing, sign=-1))
+    return found
+
+
+def used_too_much(
+    problem: Problem, resources: Sequence[Resource], found: LeafCounts
+) -> list[Resource]:
+    """Return the resources of which a plan uses more than it may."""
+    return [one for one in resources if one.of_plan(problem, found.counts) > one.most]

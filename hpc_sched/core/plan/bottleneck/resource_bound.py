@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from hpc_sched.core.plan.bottleneck.bounded_tree import Savings
-from hpc_sched.core.plan.bottleneck.kind_tables import KindTables, KindWay
+from hpc_sched.core.plan.bottleneck.kind_tables import KindTables, KindWay, shared_out
 from hpc_sched.core.plan.bottleneck.kind_values import KindValues
 from hpc_sched.core.plan.bottleneck.listed_ways import ListedWays, Prices
 from hpc_sched.core.plan.bottleneck.resource import MOST_USED, Resource
@@ -67,8 +67,8 @@ class ResourceBound:
         with suppress(EffortSpent, TimeLimitPassed):
             self._improve(free)
             is_proven = True
-        counts = self._leaf_counts(self._known)
-        return LeafCounts(self._known.top, dict(sorted(counts.items())), is_proven)
+        top, way = self._known.top, self._known.way
+        return LeafCounts(top, shared_out(self.problem, self.counts.fabric, top, way), is_proven)
 
     def _improve(self, high: Added) -> None:
         """Look for the best plan, from the one that uses least and one that uses too much."""
@@ -139,28 +139,6 @@ class ResourceBound:
             of_part = self._sums(part)
             saved, used = saved + of_part[0], used + of_part[1]
         return saved, used
-
-    def _leaf_counts(self, found: Found) -> dict[int, int]:
-        """Return the VMs of each leaf: of equal switches the first in tie order take most."""
-        fabric, counts = self.counts.fabric, dict[int, int]()
-        ranks = self.problem.tie.ranks
-
-        def share(switch: int, way: KindWay) -> None:
-            if not fabric.kinds[way.kind].children:
-                counts[switch] = way.vms
-                return
-            children = sorted(fabric.below[switch], key=lambda child: int(ranks[child]))
-            for kind in {part.kind for part in way.parts}:
-                parts = sorted(
-                    (part for part in way.parts if part.kind == kind), key=lambda part: -part.vms
-                )
-                same = (child for child in children if fabric.kind_of[child] == kind)
-                for child, part in zip(same, parts, strict=True):
-                    if part.vms:
-                        share(child, part)
-
-        share(found.top, found.way)
-        return counts
 
 
 def _cost(problem: Problem, top: int, everyone: int) -> int:

@@ -1,0 +1,39 @@
+"""The new VMs per leaf by the objective of a group, whichever it has."""
+
+from dataclasses import replace
+
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.constraints import Bounds
+from hpc_sched.core.plan.bottleneck.best_counts import bottleneck_counts
+from hpc_sched.core.plan.bottleneck.isolated_counts import isolated_counts, largest_isolated
+from hpc_sched.core.plan.objective import Isolation
+from hpc_sched.core.plan.planner import least_hop_byte
+from hpc_sched.core.plan.problem import LeafCounts, Problem
+from hpc_sched.core.plan.rejection import rejected
+from hpc_sched.core.plan.result import Rejection
+from hpc_sched.core.plan.time_limit import Limit
+
+
+def counts(
+    problem: Problem, count: int, level: int, tops: Array, bounds: Bounds, limit: Limit
+) -> tuple[Problem, LeafCounts] | Rejection:
+    """Return the plan of a problem with an objective, or why there is none.
+
+    :param level: of the switch that must hold all VMs, members included
+    :param tops: those with room for all, at least one
+    :param bounds: on the leaves of the group, the members' leaves included
+    :returns: with the problem whose hosts take no more VMs than the objective permits
+    """
+    objective = problem.objective
+    if isinstance(objective, Isolation):
+        if not count:
+            return problem, least_hop_byte(problem, count, level, tops, bounds, limit)
+        found = isolated_counts(problem, count, level, tops, bounds, objective, limit)
+        if found is not None:
+            return problem, found
+        largest = largest_isolated(problem, objective, level)
+        return replace(rejected(problem, count, bounds), best=largest, is_isolated=True)
+    hops = least_hop_byte(problem, count, level, tops, bounds, limit)
+    if objective is None:
+        return problem, hops
+    return bottleneck_counts(problem, count, level, tops, bounds, objective, hops, limit)
