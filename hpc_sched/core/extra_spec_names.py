@@ -6,8 +6,7 @@ from hpc_sched.core.constraints.extra_spec import NAMESPACE, ExtraSpec, one_of
 from hpc_sched.core.constraints.values import ALL
 
 APP_CLASSES = ("extreme", "sync", "async", "none")
-HOPS, BOTTLENECK = "hops", "bottleneck"
-OBJECTIVES = (HOPS, BOTTLENECK)
+HOPS, BOTTLENECK, ISOLATED = OBJECTIVES = ("hops", "bottleneck", "isolated")
 
 # A cache score. float() alone would accept nan, inf, signs and exponents.
 # Finite for every text of at most MAX_VALUE characters.
@@ -73,7 +72,8 @@ _SPECS = (
         "What the plan of a group is best by; of flavors alone, hints do not count. ``hops``: the "
         "least Hop-Byte, so the fewest and nearest leaf switches. ``bottleneck``: the least "
         "traffic by capacity on any link, so more leaf switches; no more harm to others than "
-        "``[hpc_sched] bottleneck_tradeoff`` allows. Default: ``hops``.",
+        "``[hpc_sched] bottleneck_tradeoff`` allows. ``isolated``: no uplinks that other isolated "
+        "groups use, or the group is refused. Default: ``hops``.",
     ),
     *(constraint.spec for constraint in ALL),
 )

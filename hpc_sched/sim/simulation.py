@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from hpc_sched import exceptions
-from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.jobs.job import Job
@@ -51,7 +50,7 @@ class Simulation:
         """
         self.setting = setting
         self._discipline = discipline
-        self.state = ClusterState(setting.cluster)
+        self.state = setting.empty_state()
         self.waiting = WaitingJobs()
         self.running_jobs = RunningJobs()
         self.engine = Engine()
@@ -66,7 +65,7 @@ class Simulation:
         self._submitted_jobs: dict[int, SubmittedJob] = {}  # without those that have ended
         self._run_times = RunTimes(setting, self.engine, self._end)
         self._ideal = IdealPlacements(setting.policy, with_places=setting.network is not None)
-        self._empty = ClusterState(setting.cluster)
+        self._empty = setting.empty_state()
         self._more = False  # whether a job is still to be submitted
         self._repairs = 0  # pending repairs of hosts
         self._enter_next_job()

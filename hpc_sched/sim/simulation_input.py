@@ -4,13 +4,16 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, level_of
+from hpc_sched.core.extra_spec_names import BOTTLENECK, ISOLATED
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.objective import Isolation, LeastBottleneck, Objective
 from hpc_sched.core.plan.problem import KeptSums
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.plan.tie_order import TieOrder
@@ -25,6 +28,7 @@ from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import Outcome
 from hpc_sched.sim.network.neighbours.job_speeds import JobNetwork
 from hpc_sched.sim.policies.placement_policy import NO_RANDOMNESS, PlacementRequest, Policy
+from hpc_sched.topology.capacities import Capacities
 
 NO_LIMITS = Limits(math.inf, math.inf)
 _ROUNDING = 1e-9  # of sums of times: a job is not killed for it
@@ -48,8 +52,15 @@ class SimulationInput:
     # By the placement; None: no placement slows a job down.
     slowdown: Callable[[ClusterState, PlacedJob], float] | None = None
     network: JobNetwork | None = None  # that slows jobs down; None: none does
+    # Of uplinks and hosts' links, for policies that read them; None: they plan without.
+    capacities: Capacities | None = None
+    tradeoff: Fraction | None = None  # see LeastBottleneck
     requeue: bool = True  # whether a job that lost a host starts again, first in the queue
     kills_overruns: bool = False  # whether a job is ended when its walltime is over
+
+    def empty_state(self) -> ClusterState:
+        """Return the state of the cluster without a job."""
+        return ClusterState(self.cluster, counts_uplinks=self.policy.objective == ISOLATED)
 
     def domains(self) -> Array:
         """Return per host the index of the switch that all VMs of a job are below. Shape (hosts,).
@@ -112,9 +123,17 @@ class SimulationInput:
             homogeneous="true" if self.one_type else "prefer",
             processors=None if self.types is None else self.types.with_room(capacity),
             kept=KeptSums(room.per_host, room.by_leaf),
+            objective=self._objective(state),
         )
         draw = random.Random(f"{self.seed} {job.number}") if self.policy.draws else NO_RANDOMNESS
         return PlacementRequest(group, job.application, draw, self.mdobp_classes)
+
+    def _objective(self, state: ClusterState) -> Objective | None:
+        """Return the objective of a job's plan; of policies without one None."""
+        if self.policy.objective == BOTTLENECK and self.capacities is not None:
+            return LeastBottleneck(self.capacities, self.tradeoff)
+        # All jobs are isolated from each other.
+        return None if state.uplinks is None else Isolation(state.uplinks.is_used)
 
     def _packing(self, job: Job, state: ClusterState) -> MDOBPInput:
         """Return what MDOBP reads, and policies that compare what is free on hosts."""

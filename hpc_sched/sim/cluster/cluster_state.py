@@ -10,6 +10,7 @@ from hpc_sched.sim.cluster.host_applications import HostApplications
 from hpc_sched.sim.cluster.kept_rooms import KeptRooms, Room
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.cluster.placed_rows import PlacedRows
+from hpc_sched.sim.cluster.used_uplinks import UsedUplinks
 from hpc_sched.sim.jobs.job import Job
 
 
@@ -20,8 +21,13 @@ class ClusterState:
     those that have changed when it is read again; so arrays are valid until the next change.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, counts_uplinks: bool = False) -> None:
+        """Start without a job.
+
+        :param counts_uplinks: whether to count which uplinks jobs use
+        """
         self.cluster = cluster
+        self.uplinks = UsedUplinks(cluster.topology) if counts_uplinks else None
         self._free_at_start = cluster.free_at_start
         self.free = self._free_at_start.copy()
         self.free_in_total: list[int] = self.free.sum(axis=0).tolist()  # vcpus and MB
@@ -88,6 +94,8 @@ class ClusterState:
         self.jobs[job.number] = placed
         self._count(job, -job.count)
         self.applications.add(placed)
+        if self.uplinks is not None:
+            self.uplinks.add(placed)
         self._rows.add(placed)
         self.changed.note(hosts)
 
@@ -102,6 +110,8 @@ class ClusterState:
         self.free[placed.hosts] += placed.takes
         self._count(placed.job, placed.job.count)
         self.applications.remove(placed)
+        if self.uplinks is not None:
+            self.uplinks.remove(placed)
         self._rows.remove(number)
         self.gains += 1
         self.changed.note(placed.hosts)

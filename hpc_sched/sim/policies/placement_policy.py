@@ -9,6 +9,7 @@ import numpy as np
 
 from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array
+from hpc_sched.core.extra_spec_names import HOPS
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.rejection import rejected
@@ -85,6 +86,7 @@ class Policy:
     # Whether it reads PlacementRequest.group.packing: if not, requests come without. True unless a
     # policy says otherwise.
     packs: bool = True
+    objective: str = HOPS  # of plans, one of extra_spec_names.OBJECTIVES
 
     def places(self, request: PlacementRequest) -> Places | Rejection:
         """Return the places of a group.

@@ -13,6 +13,7 @@ import numpy as np
 
 from hpc_sched.core.classic.build_plan import Selection, build_plan
 from hpc_sched.core.classic.listing_1 import group_places
+from hpc_sched.core.extra_spec_names import BOTTLENECK, ISOLATED
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.processor_choice import choose_processor
@@ -162,6 +163,22 @@ EXACT = Policy(
     on_one_type(_exact),
     draws=False,
     packs=False,
+)
+LEAST_BOTTLENECK = Policy(
+    "bottleneck",
+    "the plan of least bottleneck (hpc:objective=bottleneck)",
+    on_one_type(_exact),
+    draws=False,
+    packs=False,
+    objective=BOTTLENECK,
+)
+ISOLATION = Policy(
+    "isolated",
+    "the plan of least Hop-Byte without an uplink of another job (hpc:objective=isolated)",
+    on_one_type(_exact),
+    draws=False,
+    packs=False,
+    objective=ISOLATED,
 )
 LISTING_1 = Policy(
     "dudina2013",
