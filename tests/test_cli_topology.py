@@ -19,7 +19,8 @@ from hpc_sched.cli.topology import topology_check, topology_show
 from hpc_sched.snapshot.snapshot_model import Aggregate, Flavor, Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import snapshot_file as snapshot_file
 from hpc_sched.topology import Topology
-from hpc_sched.topology.tree import Details, Links
+from hpc_sched.topology.links import Cables, Links
+from hpc_sched.topology.tree import Details
 
 #               core1
 #             /       \
@@ -106,7 +107,10 @@ MERGED = Topology.from_tree(
     {"spine+1": {"rail+1": ["n1", "n2"], "leaf3": ["n3", "n4"]}},
     details=Details(
         members={"rail+1": ("rail-a", "rail-b"), "spine+1": ("spine1", "spine2")},
-        links={"rail+1": Links(800, 400), "leaf3": Links(400, 400)},
+        links={
+            "rail+1": Links(800, Cables.of([100] * 4)),
+            "leaf3": Links(400, Cables.of([100, 100, 200])),
+        },
         ids={"rail+1": ("0x0002c90200404717", "0x0002c90200404718")},
     ),
     remarks=("the fabric is no tree: distances are rounded up to one",),
@@ -269,6 +273,8 @@ def test_show_gives_programs_a_row_a_leaf(call, snapshot):
         "Names": "n[01-04]",
         "Processor": "gold-6338",
         "Stands for": "",
+        "Uplinks": "",
+        "Uplinks Gb/s": None,
         "Oversubscription": None,
         "VMs": 3,
         "VCPUs used": 96,
@@ -294,26 +300,34 @@ def test_show_tells_what_a_merged_switch_stands_for(call, monkeypatch):
     code, out, err = call("show", "any")
     assert code == 0
     assert out == shown(
-        "switch     level  hosts  below",
-        "spine+1    pod        4  2 leaves",
-        "├─ rail+1  leaf       2  n[1-2]",
-        "└─ leaf3   leaf       2  n[3-4]",
+        "switch     level  hosts  uplinks                 ratio  below",
+        "spine+1    pod        4                                 2 leaves",
+        "├─ rail+1  leaf       2  4 x 100 Gb/s            2:1    n[1-2]",
+        "└─ leaf3   leaf       2  1 x 200 + 2 x 100 Gb/s  1:1    n[3-4]",
     )
     members = call("show", "any", "--members")[1]
     assert members == shown(
-        "switch     level  hosts  below",
-        "spine+1    pod        4  2 leaves (spine[1-2])",
-        "├─ rail+1  leaf       2  n[1-2] (rail-a,rail-b)",
-        "└─ leaf3   leaf       2  n[3-4]",
+        "switch     level  hosts  uplinks                 ratio  below",
+        "spine+1    pod        4                                 2 leaves (spine[1-2])",
+        "├─ rail+1  leaf       2  4 x 100 Gb/s            2:1    n[1-2] (rail-a,rail-b)",
+        "└─ leaf3   leaf       2  1 x 200 + 2 x 100 Gb/s  1:1    n[3-4]",
     )
     assert err == "1 remark on this topology: see hpc-sched topology validate\n"
     _, out, _ = call("show", "any", "-f", "value", "-c", "Stands for", "-c", "Oversubscription")
     assert out == "rail-a,rail-b 2.0\n 1.0\n"
+    rows = json.loads(call("show", "any", "-f", "json")[1])
+    assert [(row["Uplinks"], row["Uplinks Gb/s"]) for row in rows] == [
+        ("4 x 100", 400),
+        ("1 x 200 + 2 x 100", 400),
+    ]
 
 
 def test_show_finds_a_switch_by_a_member_or_a_guid(call, monkeypatch):
     install(monkeypatch, MERGED)
-    expected = shown("switch  level  hosts  below", "rail+1  leaf       2  n[1-2]")
+    expected = shown(
+        "switch  level  hosts  uplinks       ratio  below",
+        "rail+1  leaf       2  4 x 100 Gb/s  2:1    n[1-2]",
+    )
     code, out, err = call("show", "any", "--switch", "rail-b")
     assert (code, out) == (0, expected)
     assert err.startswith("rail-b is part of rail+1\n")
@@ -420,7 +434,7 @@ def test_validate_tells_remarks_merged_switches_and_oversubscription(call, monke
     members = call("validate", "any", "--members")[1]
     assert "merged: pod spine+1 stands for spine[1-2]\n" in members
     assert "merged: leaf rail+1 stands for rail-a,rail-b\n" in members
-    end = "ok: 4 hosts, 2 leaves, depth 2; oversubscription: leaf 2:1"
+    end = "ok: 4 hosts, 2 leaves, depth 2; uplinks: leaf 4 x 100 Gb/s; oversubscription: leaf 2:1"
     assert call("validate", "any") == (0, shown(*expected, end), "")
     assert call("validate", "--strict", "any") == (
         1,
@@ -642,7 +656,8 @@ def test_check_tells_oversubscription_and_hosts_that_are_several(call, monkeypat
         shown(
             "doubled: host n1 of the topology is 2 in Nova: bm-1, bm-2",
             "links: leaf oversubscribed 1:1, where 1 of 2 are 2:1: leaf3",
-            "found 2: 4 hosts, 2 leaves, depth 2; oversubscription: leaf 2:1; "
+            "found 2: 4 hosts, 2 leaves, depth 2; uplinks: leaf 4 x 100 Gb/s; oversubscription: "
+            "leaf 2:1; "
             "5 hypervisors in Nova",
         ),
         "",

@@ -90,8 +90,10 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
     switches = by_name(tree)
     nodes = list(cloud.snapshot.hypervisors)
     known = {node.nodename for node in nodes}
+    links = dict(old.host_links)
     for addition in (_known(old, addition) for addition in additions):
-        like = cloud.hosts[_like(cloud, addition)][0]
+        name = _like(cloud, addition)
+        like = cloud.hosts[name][0]
         unused = structs.replace(
             like, enabled=True, up=True, used=dict.fromkeys(like.used, 0), devices=None
         )
@@ -101,6 +103,8 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
                 raise _error(f"{addition.leaf}: host {host!r} is there already")
             known.add(host)
             leaf.append(host)
+            if name in links:
+                links[host] = links[name]
             nodes.append(
                 structs.replace(
                     unused,
@@ -118,6 +122,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
             remarks=old.remarks,
             host_ids=old.host_ids,
             oversubscription=old.oversubscription,
+            host_links=links,
         )
     except exceptions.TopologyError as failure:
         raise _error(f"--add: {failure}") from failure

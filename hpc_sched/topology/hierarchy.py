@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.grouping import by_key
+from hpc_sched.topology.links import Cables, Links
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.tree import MAX_LEVELS, Details, Links, first_free
+from hpc_sched.topology.tree import MAX_LEVELS, Details, first_free
 
 NO_IDS: Mapping[str, str] = MappingProxyType({})
 
@@ -53,6 +54,7 @@ def build(
     remarks: Sequence[str] = (),
     incomplete: Sequence[str] = (),
     ids: Mapping[str, str] = NO_IDS,
+    host_links: Mapping[str, Cables] | None = None,
 ) -> Topology:
     """Return the tree of leaves at given distances.
 
@@ -67,6 +69,7 @@ def build(
     :param uppers: the switches above, which give the nodes of the tree their names
     :param incomplete: as ``Topology.from_tree`` takes it
     :param ids: switch name to its id
+    :param host_links: as ``Topology.from_tree`` takes them
     :raises exceptions.TopologyError: for more than ``MAX_LEVELS`` levels
     """
     by_level = by_key((upper.level, upper) for upper in uppers)
@@ -99,6 +102,7 @@ def build(
         details=Details(members=builder.members, links=builder.links, ids=builder.ids),
         remarks=[*found, *_split(builder.clusters, leaves, near)],
         incomplete=incomplete,
+        host_links=host_links,
     )
 
 
@@ -193,7 +197,8 @@ class _Builder:
                     and all(uppers[i].below & ~child.leaves for child in children)
                 ]
             unnamed = f"{name_of(self.given[next(bits(leaves))].switches)}-level{level}"
-            total = Links.total([upper.links for upper in same if upper.links is not None])
+            known = [upper.links for upper in same if upper.links is not None]
+            total = Links.total(known) if known else None
             if max(child.height for child in children) < level - 1:
                 children = [self._padded(child, level - 1) for child in children]
             name = self._named([upper.name for upper in same] or [unnamed], total)
@@ -202,8 +207,11 @@ class _Builder:
         self.clusters = joined
 
     def _padded(self, cluster: _Cluster, height: int) -> _Cluster:
+        """Return a cluster below nodes that are no switches: what leaves it leaves them too."""
+        links = self.links.get(cluster.name)
+        through = links and Links(links.up, links.uplinks)
         for level in range(cluster.height + 1, height + 1):
-            name = self._named([f"{cluster.name}-level{level}"], None)
+            name = self._named([f"{cluster.name}-level{level}"], through)
             cluster = _Cluster(cluster.leaves, name, level, {cluster.name: cluster.below})
         return cluster
 

@@ -1,10 +1,12 @@
 """The topology of a fabric: an immutable tree with dense indices, shared by all requests."""
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,9 @@ from hpc_sched.topology.tree import (
     name_rank,
     with_leaves,
 )
+
+if TYPE_CHECKING:
+    from hpc_sched.topology.links import Cables
 
 _MAC = re.compile(r"[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}\Z|[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}\Z", re.I)
 _SEPARATOR = re.compile(r"[:.-]")
@@ -73,6 +78,7 @@ class Topology:
     host_ids: Mapping[str, str] = field(default_factory=dict)  # host to its id, such as a UUID
     # By level: rate of the links below a switch over that of its uplinks, where it is stated.
     oversubscription: Mapping[str, float] = field(default_factory=dict)
+    host_links: Mapping[str, Cables] = field(default_factory=dict)  # of hosts, where it is known
     # The root that including() has added next to several islands, -1 without one. It is on the
     # highest level, though its leaves are directly below it.
     unnamed_root: int = -1
@@ -108,7 +114,8 @@ class Topology:
         host_ids: Mapping[str, str] | None = None,
         heights: Mapping[str, int] | None = None,
         oversubscription: Mapping[str, float] | None = None,
-    ) -> "Topology":
+        host_links: Mapping[str, Cables] | None = None,
+    ) -> Topology:
         """Return the topology of nested switches, ``{"core": {"leaf1": ["h1", "h2"]}}``.
 
         Several switches at the top are islands. Linear in hosts and switches.
@@ -119,20 +126,22 @@ class Topology:
         :param details: all attributes of switches, in place of ``processors``
         :param incomplete: sentences on what shows that the description has been cut off
         :param host_ids: host name to another id by which Nova may know it
+        :param host_links: host name to its own links
         :param heights: switch name to its level, if the tree is a part of a deeper fabric, of
             which all ``levels`` are given
         :raises exceptions.TopologyError: for an empty tree or switch, a switch or host given
-            twice, a wrong number of level names, a processor type or id of a host that the tree
-            does not have, or an id that is another host's name or id
+            twice, a wrong number of level names, a processor type, links or id of a host that the
+            tree does not have, or an id that is another host's name or id
         """
         reader = TreeReader(tree, heights, 0 if heights is None else len(levels))
         names = reader.levels(tuple(levels))
-        own = dict(host_processors or {})
+        own, links = dict(host_processors or {}), dict(host_links or {})
         index = {host: i for i, host in enumerate(reader.host_leaf)}
-        if unknown := own.keys() - index.keys():
-            raise exceptions.TopologyError(
-                f"host {min(unknown)!r} has a processor type, but no place in the tree"
-            )
+        for what, hosts in (("a processor type", own), ("links", links)):
+            if unknown := hosts.keys() - index.keys():
+                raise exceptions.TopologyError(
+                    f"host {min(unknown)!r} has {what}, but no place in the tree"
+                )
         ids = {host: id_ for host, id_ in (host_ids or {}).items() if id_ != host}
         _check_ids(ids, index)
         return cls(
@@ -149,6 +158,7 @@ class Topology:
             incomplete=tuple(incomplete),
             host_ids=ids,
             oversubscription=dict(oversubscription or {}),
+            host_links=links,
         )
 
     def to_tree(self) -> dict[str, Any]:
@@ -170,7 +180,7 @@ class Topology:
             order={s.name: s.order for s in self.switches if s.order},
         )
 
-    def renamed(self, names: Mapping[str, str]) -> "Topology":
+    def renamed(self, names: Mapping[str, str]) -> Topology:
         """Return the fabric with renamed hosts; TopologyError if two get one name. O(hosts)."""
         hosts = tuple(names.get(host, host) for host in self.hosts)
         if hosts == self.hosts:
@@ -192,6 +202,7 @@ class Topology:
             name_rank=name_rank(hosts),
             host_processors=own,
             host_ids=ids,
+            host_links={names.get(host, host): one for host, one in self.host_links.items()},
             _host_index=index,
         )
 
@@ -339,7 +350,7 @@ class Topology:
             yield switch
             switch = self.switches[switch].parent
 
-    def including(self, names: Iterable[str]) -> "Topology":
+    def including(self, names: Iterable[str]) -> Topology:
         """Return a topology with the named hosts too; the same object if it has them all.
 
         A host that the description does not name is directly below the root, as a leaf of its

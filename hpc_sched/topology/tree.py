@@ -1,14 +1,20 @@
 """Nested switches read into the parts of a Topology."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched import exceptions
+
+if TYPE_CHECKING:
+    # Few descriptions have links: the module is loaded by what reads, writes or compares them.
+    from hpc_sched.topology.links import Links
 
 # No fabric is deeper; recursion over levels is bounded by it.
 MAX_LEVELS = 32
@@ -18,26 +24,6 @@ UNNAMED = "unnamed"
 
 # A leaf maps to its hosts, any other switch to the switches below it.
 Tree = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Links:
-    """Total data rate of the links of a switch, in Gb/s."""
-
-    down: float  # to its hosts, or to the switches below it
-    up: float  # to the switches above it
-
-    @property
-    def oversubscription(self) -> float | None:
-        """Ratio of the rates down and up; None for a switch without links up."""
-        return self.down / self.up if self.up else None
-
-    @classmethod
-    def total(cls, parts: Sequence["Links"]) -> "Links | None":
-        """Return the sum of several switches' links; None for no switch."""
-        if not parts:
-            return None
-        return cls(sum(part.down for part in parts), sum(part.up for part in parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +39,7 @@ class Switch:
     parent: int  # index in Topology.switches, -1 at a root
     processor: str | None = None  # processor type of the hosts below, where it is known
     members: tuple[str, ...] = ()  # the merged switches, where there are several
-    links: Links | None = None  # where the description states the rates
+    links: Links | None = None  # where the description states them
     ids: tuple[str, ...] = ()  # GUIDs, MAC addresses or other ids of the switches in this node
     order: int = 0  # place in the description, where that differs from the order of the tree
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hpc_sched.topology import Topology
 from hpc_sched.topology.compare import difference
 from hpc_sched.topology.compare.difference import Change, HopChange
-from hpc_sched.topology.tree import Details, Links
+from hpc_sched.topology.links import Cables, Links
+from hpc_sched.topology.tree import Details
 
 #            core
 #          /      \
@@ -167,8 +168,8 @@ def test_changed_processors_are_reported_folded():
 
 
 def test_members_and_links_of_a_merged_switch_are_compared():
-    old = Details(members={"core": ("s1", "s2")}, links={"core": Links(800, 0)})
-    new = Details(members={"core": ("s1", "s3")}, links={"core": Links(400, 0)})
+    old = Details(members={"core": ("s1", "s2")}, links={"core": Links(800, Cables())})
+    new = Details(members={"core": ("s1", "s3")}, links={"core": Links(400, Cables())})
     found = difference.between(fabric(details=old), fabric(details=new))
     assert found.sentences() == (
         "members of core: s[1-2] became s[1,3]",
@@ -188,9 +189,58 @@ def test_members_that_differ_late_in_a_long_list_are_a_difference_on_one_line():
 
 
 def test_links_that_one_description_alone_states_are_no_difference():
-    known = Details(members={"core": ("s1", "s2")}, links={"core": Links(800, 0)})
+    known = Details(members={"core": ("s1", "s2")}, links={"core": Links(800, Cables())})
     assert not difference.between(fabric(details=known), fabric())
     assert not difference.between(fabric(), fabric(details=known))
+
+
+def linked(
+    down: float | None, *rates: float | None, ratio: float | None = None, host: float | None = None
+) -> Topology:
+    """Return the fabric with uplinks of leaf1, a ratio of leaves and the links of n1 and n2."""
+    return fabric(
+        details=Details(links={"leaf1": Links(down, Cables.of(rates))} if rates else {}),
+        oversubscription={} if ratio is None else {"leaf": ratio},
+        host_links={} if host is None else dict.fromkeys(("n1", "n2"), Cables.of([host])),
+    )
+
+
+def test_changed_uplinks_links_of_hosts_and_ratios_are_reported():
+    old = linked(200, 100, 100, ratio=4, host=100)
+    new = linked(200, 200, ratio=2, host=25)
+    found = difference.between(old, new)
+    assert found.sentences() == (
+        "links of leaf1: 200 Gb/s down, 2 x 100 up became 200 Gb/s down, 1 x 200 up",
+        "host links of n[1-2]: 1 x 100 became 1 x 25",
+        "oversubscription of leaf: 4:1 became 2:1",
+    )
+    assert found.summary() == (
+        "links changed: leaf1; host links changed: n[1-2]; oversubscription changed: leaf"
+    )
+
+
+def test_what_one_description_alone_states_of_links_is_no_difference_unless_it_is_asked_for():
+    stated = linked(200, 100, 100, ratio=4, host=100)
+    for pair in ((stated, fabric()), (fabric(), stated)):
+        assert not difference.between(*pair)
+    assert difference.between(fabric(), stated, one_sided=True).sentences() == (
+        "links of leaf1: unknown became 200 Gb/s down, 2 x 100 up",
+        "host links of n[1-2]: unknown became 1 x 100",
+        "oversubscription of leaf: unknown became 4:1",
+    )
+    assert difference.between(stated, fabric(), one_sided=True).sentences()[0] == (
+        "links of leaf1: 200 Gb/s down, 2 x 100 up became unknown"
+    )
+
+
+def test_rates_that_one_description_alone_states_are_no_difference_but_numbers_are():
+    known, numbers = linked(200, 100, 100), linked(None, None, None)
+    assert not difference.between(known, numbers)
+    assert difference.between(known, numbers, one_sided=True)
+    assert difference.between(linked(200, 100), numbers).sentences() == (
+        "links of leaf1: 1 up became 2 up",
+    )
+    assert not difference.between(linked(None, 100), linked(200, 100))
 
 
 def test_fabrics_without_a_common_host_have_no_common_hops():

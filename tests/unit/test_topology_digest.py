@@ -21,7 +21,8 @@ from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 from hpc_sched.topology import Topology, load
 from hpc_sched.topology.canonical_text import lines_of
 from hpc_sched.topology.compare import difference
-from hpc_sched.topology.tree import Details, Links
+from hpc_sched.topology.links import Cables, Links
+from hpc_sched.topology.tree import Details
 from hpc_sched.topology.writers import slurm_writer, yaml_writer
 from tests.ib_dumps import three_levels
 
@@ -75,7 +76,9 @@ def test_format_and_driver_are_no_difference(tmp_path):
 
 
 def test_links_and_merged_switches_are_no_difference():
-    details = Details(links={"leaf1": Links(400, 200)}, members={"core": ("spine1", "spine2")})
+    details = Details(
+        links={"leaf1": Links(400, Cables.of([200]))}, members={"core": ("spine1", "spine2")}
+    )
     assert digest(TREE, details=details) == digest(TREE)
 
 

@@ -3,8 +3,9 @@
 from typing import Any
 
 from hpc_sched.topology import Topology
-from hpc_sched.topology.compare import lint
-from hpc_sched.topology.tree import Details, Links
+from hpc_sched.topology.compare import lint, uplinks
+from hpc_sched.topology.links import Cables, Links
+from hpc_sched.topology.tree import Details
 
 
 def fabric(sizes: dict[str, int], **parts: Any) -> Topology:
@@ -76,32 +77,114 @@ def test_a_leaf_directly_below_the_core_is_reported_where_others_have_a_pod():
 
 
 def test_where_no_oversubscription_is_that_of_most_one_sentence_has_their_range():
-    links = {f"l{i}": Links(400, 100 * i) for i in range(1, 5)}
-    uneven = fabric({"l1": 2, "l2": 2, "l3": 2, "l4": 2}, details=Details(links=links))
+    links = {f"l{i}": Links(400, Cables.of([100 * i])) for i in range(2, 5)}
+    uneven = fabric({"l2": 2, "l3": 2, "l4": 2}, details=Details(links=links))
     assert lint.of(uneven) == [
-        (lint.LINKS, "leaf oversubscribed from 1:1 to 4:1, no ratio is that of most"),
+        (lint.LINKS, "leaf oversubscribed from 1:1 to 2:1, no ratio is that of most"),
     ]
 
 
 def test_switches_with_another_oversubscription_than_most_are_reported():
-    links = {f"l{i}": Links(400, 200) for i in range(1, 5)}
-    links["l4"] = Links(400, 100)
-    links["l3"] = Links(300, 150)  # as much as the others
+    links = {f"l{i}": Links(400, Cables.of([200])) for i in range(1, 5)}
+    links["l4"] = Links(400, Cables.of([125]))
+    links["l3"] = Links(300, Cables.of([150]))  # as much as the others
     even = fabric({"l1": 2, "l2": 2, "l3": 2, "l4": 2}, details=Details(links=links))
     assert lint.of(even) == [
-        (lint.LINKS, "leaf oversubscribed 4:1, where 3 of 4 are 2:1: l4"),
+        (lint.LINKS, "leaf oversubscribed 3.2:1, where 3 of 4 are 2:1: l4"),
     ]
     assert lint.oversubscription(even) == {"leaf": 2}
+
+
+def leaves(cables: dict[str, tuple[int, int]], **down: float) -> Topology:
+    """Return leaves with number and rate of their uplinks, and 400 Gb/s down by default."""
+    links = {
+        leaf: Links(down.get(leaf, 400), Cables.of([rate] * number))
+        for leaf, (number, rate) in cables.items()
+    }
+    return fabric(dict.fromkeys(cables, 2), details=Details(links=links))
+
+
+def test_leaves_with_half_of_the_usual_uplinks_or_less_are_reported_once():
+    found = leaves({"l1": (4, 50), "l2": (4, 50), "l3": (2, 50), "l4": (4, 50), "l5": (2, 50)})
+    assert lint.of(found) == [
+        (
+            lint.UPLINKS,
+            "leaf with uplinks of 2 x 50 Gb/s, at most half of the median, 4 x 50 Gb/s: l[3,5]",
+        ),
+    ]
+    assert lint.few_uplinks(found) == [lint.of(found)[0][1]]
+    less = leaves({"l1": (4, 50), "l2": (4, 50), "l3": (3, 50)})
+    assert [kind for kind, _ in lint.of(less)] == [lint.LINKS]
+
+
+def test_of_two_leaves_the_one_with_half_of_the_others_uplinks_is_reported():
+    assert lint.few_uplinks(leaves({"l1": (4, 100), "l2": (2, 100)})) == [
+        "leaf with uplinks of 2 x 100 Gb/s, at most half of the median, 4 x 100 Gb/s: l2"
+    ]
+
+
+def test_a_leaf_with_fewer_uplinks_because_it_has_less_below_is_none():
+    cables = {"l1": (4, 50), "l2": (4, 50), "l3": (2, 50)}
+    assert lint.few_uplinks(leaves(cables, l3=200)) == []
+    assert lint.few_uplinks(leaves(cables)) != []
+
+
+def test_where_no_rate_is_known_numbers_of_uplinks_are_compared():
+    links = {f"l{i}": Links(None, Cables.of([None] * (1 if i == 3 else 4))) for i in range(1, 5)}
+    found = fabric(dict.fromkeys(links, 2), details=Details(links=links))
+    assert lint.of(found) == [
+        (
+            lint.UPLINKS,
+            "leaf with uplinks of 1 of unknown rate, at most half of the median, "
+            "4 of unknown rate: l3",
+        ),
+    ]
+
+
+def test_uplinks_of_pods_are_compared_with_those_of_pods():
+    tree = {"core": {f"p{i}": {f"l{i}": [f"h{i}"]} for i in range(1, 4)}}
+    links = {f"p{i}": Links(800, Cables.of([200] * (1 if i == 2 else 3))) for i in range(1, 4)}
+    links |= {f"l{i}": Links(100, Cables.of([100])) for i in range(1, 4)}
+    found = Topology.from_tree(tree, details=Details(links=links))
+    assert lint.few_uplinks(found) == [
+        "pod with uplinks of 1 x 200 Gb/s, at most half of the median, 3 x 200 Gb/s: p2"
+    ]
+
+
+def test_oversubscription_follows_from_the_links_of_hosts_and_switches_below():
+    #      core            pods have 2 x 100 and 1 x 50, leaves 1 x 100, hosts 1 x 100 but c
+    #    p1     p2
+    #  l1  l2   l3
+    #  a b c    d
+    links = {
+        "p1": Links(None, Cables.of([100, 100])),
+        "p2": Links(None, Cables.of([50])),
+        **{f"l{i}": Links(None, Cables.of([100])) for i in (1, 2, 3)},
+    }
+    found = Topology.from_tree(
+        {"core": {"p1": {"l1": ["a", "b"], "l2": ["c"]}, "p2": {"l3": ["d"]}}},
+        details=Details(links=links),
+        host_links=dict.fromkeys("abd", Cables.of([100])),
+        oversubscription={"leaf": 4, "core": 9},
+    )
+    ratios = {s.name: r for s, r in zip(found.switches, uplinks.ratios(found), strict=True)}
+    assert ratios == {"core": None, "p1": 1, "l1": 2, "l2": None, "p2": 2, "l3": 1}
+
+
+def test_a_switch_without_stated_uplinks_has_the_ratio_of_its_level():
+    found = fabric({"a": 2, "b": 2}, oversubscription={"leaf": 4, "pod": 2})
+    assert lint.oversubscription(found) == {"leaf": 4}
+    assert lint.of(found) == []
 
 
 def test_the_oversubscription_of_each_level_is_that_of_most_of_its_switches():
     details = Details(
         links={
-            "a": Links(3, 2),
-            "b": Links(3, 2),
-            "p": Links(6, 1),
-            "q": Links(6, 0.9999),
-            "core": Links(9, 0),
+            "a": Links(3, Cables.of([2])),
+            "b": Links(3, Cables.of([2])),
+            "p": Links(6, Cables.of([1])),
+            "q": Links(6, Cables.of([0.9999])),
+            "core": Links(9, Cables()),
         }
     )
     tree = {"core": {"p": {"a": ["h1"]}, "q": {"b": ["h2"]}}}

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from hpc_sched import exceptions
 from hpc_sched.topology import Topology
+from hpc_sched.topology.hierarchy import Leaf, build
+from hpc_sched.topology.links import Cables, Links
 from hpc_sched.topology.readers.cabling import cabled_leaves as leaf_sets
 from tests.ib_dumps import Fabric, from_links, rails, read, state, three_levels, two_levels
 from tests.unit.fabrics import check
@@ -355,10 +357,76 @@ def test_links_of_leaves_and_spines_in_gbits():
     assert leaf1.links is not None
     assert (leaf1.links.down, leaf1.links.up) == (600, 400)
     assert leaf1.links.oversubscription == 1.5
+    assert leaf1.links.uplinks == Cables.of([100] * 4)
+    assert set(topology.host_links.values()) == {Cables.of([200])}
     spines = topology.switches[0]
     assert spines.name == "spine[1-2]"
     assert spines.links is not None
     assert (spines.links.down, spines.links.up) == (800, 0)
+
+
+def test_uplinks_of_two_rates_are_kept_and_those_of_merged_switches_added():
+    #        core1        core2       spine1: 1 x 400 to core1; spine2: 2 x 200 to core1, 1 to core2
+    #       |     \\        |
+    #     spine1   spine2           pods are leaf1 with leaf2, and leaf3 below spine3
+    #      ||  \\   /|   \\
+    #     leaf1    leaf2   ...       leaf1: 2 x 100, 1 x 200; leaf2: 2 x 100 to each
+    fabric = Fabric()
+    for number in (1, 2, 3):
+        fabric.host(f"n{number}", f"leaf{number}")
+    fabric.link("leaf1", "spine1", rate="4xEDR", cables=2)
+    fabric.link("leaf1", "spine2", rate="4xHDR")
+    for spine in ("spine1", "spine2"):
+        fabric.link("leaf2", spine, rate="4xEDR", cables=2)
+    fabric.link("leaf3", "spine3", rate="4xEDR", cables=5)
+    fabric.link("spine1", "core1", rate="4xNDR")
+    fabric.link("spine2", "core1", rate="4xHDR", cables=2)
+    fabric.link("spine2", "core2", rate="4xHDR")
+    for core in ("core1", "core2"):
+        fabric.link("spine3", core, rate="4xNDR")
+    topology = fabric.topology()
+    found = {one.name: one.links.uplinks for one in topology.switches if one.links}
+    assert found["leaf1"] == Cables.of([100, 100, 200])
+    assert found["leaf2"] == Cables.of([100] * 4)
+    assert found["leaf3"] == Cables.of([100] * 5)
+    assert found["spine[1-2]"] == Cables.of([400, 200, 200, 200])
+    assert found["spine3"] == Cables.of([400, 400])
+    assert found["core[1-2]"] == Cables()
+
+
+def test_links_between_switches_of_one_height_are_uplinks_where_there_are_no_others():
+    #     spine === core        3 x 100 between them; leaf3 is directly below the core
+    #     /   \      \
+    #  leaf1  leaf2  leaf3      leaf1 and leaf2 are linked too, next to their links to the spine
+    fabric = Fabric()
+    for number in (1, 2, 3):
+        fabric.host(f"n{number}", f"leaf{number}")
+    for leaf in ("leaf1", "leaf2"):
+        fabric.link(leaf, "spine", rate="4xHDR")
+    fabric.link("leaf1", "leaf2", rate="4xHDR")
+    fabric.link("leaf3", "core", rate="4xEDR", cables=5)
+    fabric.link("spine", "core", rate="4xEDR", cables=3)
+    topology = fabric.topology()
+    found = {one.name: one.links.uplinks for one in topology.switches if one.links}
+    assert found["spine"] == found["core"] == Cables.of([100] * 3)
+    assert found["leaf1"] == found["leaf2"] == Cables.of([200])
+    assert found["leaf3"] == Cables.of([100] * 5)
+
+
+def test_a_node_that_only_fills_a_level_has_the_uplinks_of_what_is_below_it():
+    #        core
+    #       /    \      core is three links from a leaf below spine, one from leaf2
+    #    spine    |
+    #    leaf1  leaf2
+    leaves = [
+        Leaf(["leaf1"], ["a"], Links(100, Cables.of([50, 50]))),
+        Leaf(["leaf2"], ["b"], Links(200, Cables.of([25]))),
+    ]
+    near = [[1, 2]] * 4 + [[3, 3]]
+    found = build(leaves, near, [])
+    padded = {one.name: one.links for one in found.switches}
+    assert padded["leaf1-level2"] == Links(100, Cables.of([50, 50]))
+    assert padded["leaf2-level2"] == Links(25, Cables.of([25]))
 
 
 def test_a_leaf_without_named_hosts_only_adds_what_its_hcas_carry():
@@ -397,11 +465,12 @@ def test_width_and_speed_are_a_data_rate(rate: str, gbits: float):
 
 
 @pytest.mark.parametrize("rate", ["4x???", "??NDR", "", "4xWDR"])
-def test_where_a_rate_is_unknown_there_are_no_links(rate: str):
+def test_where_the_rate_of_a_host_is_unknown_so_is_the_sum_but_not_the_uplinks(rate: str):
     fabric = two_levels(2, 1, 1)
     fabric.hca("n9 HCA-1", "n9 HCA-1", "leaf1", rate)
     topology = fabric.topology()
     links = {switch.name: switch.links for switch in topology.switches}
-    assert links["leaf1"] is None
-    assert links["leaf2"] is not None
-    assert links["spine1"] is not None
+    assert links["leaf1"] == Links(None, Cables.of([200]))
+    assert links["leaf2"] == Links(200, Cables.of([200]))
+    assert links["spine1"] == Links(400, Cables())
+    assert topology.host_links["n9"] == Cables.of([None])

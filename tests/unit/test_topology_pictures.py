@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.topology import Topology
-from hpc_sched.topology.tree import Details, Links
+from hpc_sched.topology.links import Cables, Links
+from hpc_sched.topology.tree import Details
 from hpc_sched.topology.writers import dot, svg, svg_layout
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -116,12 +117,14 @@ def test_without_a_group_the_legend_has_none():
 
 def test_tooltips_have_the_members_and_links_of_a_node():
     details = Details(
-        members={"core": ("s1", "s2")}, links={"leaf3": Links(400, 200)}, processors={"pod1": "g"}
+        members={"core": ("s1", "s2")},
+        links={"leaf3": Links(400, Cables.of([100, 100]))},
+        processors={"pod1": "g"},
     )
     picture = drawn(Topology.from_tree(TREE, details=details))
     titles = [found.text or "" for found in picture.iter(f"{SVG}title")]
     assert "core (core)\nstands for 2 switches: s[1-2]\n8 hosts\n3 leaves" in titles
-    assert "leaf3 (leaf)\nlinks: 400 Gb/s down, 200 Gb/s up\n2 hosts: n[7-8]" in titles
+    assert "leaf3 (leaf)\nlinks: 400 Gb/s down, 2 x 100 Gb/s up\n2 hosts: n[7-8]" in titles
     assert "pod1 (pod)\nprocessor: g\n6 hosts\n2 leaves" in titles
 
 
@@ -234,7 +237,9 @@ def test_a_picture_needs_nothing_from_elsewhere():
 
 
 def test_the_graph_has_a_node_a_switch_and_an_edge_a_link():
-    details = Details(members={"core": ("s1", "s2")}, links={"leaf3": Links(400, 200)})
+    details = Details(
+        members={"core": ("s1", "s2")}, links={"leaf3": Links(400, Cables.of([100, 100]))}
+    )
     assert dot.text_of(Topology.from_tree(TREE, details=details)) == (
         "graph topology {\n"
         '  node [shape=box, style=filled, fillcolor="#e8eef2", fontname="monospace"];\n'
@@ -250,7 +255,7 @@ def test_the_graph_has_a_node_a_switch_and_an_edge_a_link():
         "  s0 -- s1;\n"
         "  s1 -- s2;\n"
         "  s1 -- s3;\n"
-        '  s0 -- s4 [label="200 Gb/s"];\n'
+        '  s0 -- s4 [label="2 x 100 Gb/s"];\n'
         "}\n"
     )
 

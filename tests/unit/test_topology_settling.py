@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from hpc_sched.topology import Topology
 from hpc_sched.topology.compare import difference
-from hpc_sched.topology.compare.settling import NOTHING, Waiting, settled
-from hpc_sched.topology.tree import Details, Links
+from hpc_sched.topology.compare.settling import NOTHING, Waiting, changes, settled
+from hpc_sched.topology.links import Cables, Links
+from hpc_sched.topology.tree import Details
 from tests.unit import fabrics
 
 SECONDS = 300
@@ -39,7 +40,7 @@ class Reload:
     def read(self, now: float, new: Topology) -> dict[str, str]:
         found, self.waiting = settled(self.used, new, self.waiting, now, SECONDS)
         fabrics.check(found)
-        if difference.between(self.used, found):
+        if changes(self.used, found):
             self.used = found
         return {host: self.used.leaf_of(host) for host in sorted(self.used.hosts)}
 
@@ -142,7 +143,7 @@ def spines(first: int, leaf1: str = "ab", rate: float = 100) -> Topology:
     members = tuple(f"core{i}" for i in range(first, 5))
     return Topology.from_tree(
         {name: {"leaf1": list(leaf1), "leaf2": ["c", "d"]}},
-        details=Details(members={name: members}, links={"leaf1": Links(400, rate)}),
+        details=Details(members={name: members}, links={"leaf1": Links(400, Cables.of([rate]))}),
     )
 
 
@@ -155,6 +156,35 @@ def test_names_members_and_links_that_flap_change_nothing():
         scheduler.read(now, spines(2, rate=75))
     assert not difference.between(spines(2, rate=75), scheduler.used)
     assert not scheduler.waiting
+
+
+def rails(*rates: float, leaf1: str = "ab") -> Topology:
+    """Return two leaves, the hosts of which have links of these rates; no rates: not known."""
+    described = fabric(leaf1=leaf1, leaf2="cd")
+    links = dict.fromkeys(described.hosts, Cables.of(rates)) if rates else {}
+    uplinks = {"leaf1": Links(None, Cables.of(rates))} if rates else {}
+    return Topology.from_tree(described.to_tree(), details=Details(links=uplinks), host_links=links)
+
+
+def test_links_that_come_and_go_stay_as_they_are_in_use_when_a_host_is_used():
+    scheduler = Reload(rails(100, 100))
+    for now in range(0, 901, 60):
+        flapping = rails(*([100] if now % 180 else [100, 100]), leaf1="abe")
+        found = scheduler.read(now, flapping)
+    assert found == {**AT_HOME, "e": "leaf1"}
+    assert scheduler.used.host_links["a"] == Cables.of([100, 100])
+    assert scheduler.used.details().links["leaf1"].uplinks == Cables.of([100, 100])
+
+
+def test_links_that_have_changed_for_long_are_used():
+    for before, after in (((100, 100), (100,)), ((), (100,)), ((100,), ())):
+        scheduler = Reload(rails(*before))
+        for now in (0, 60, 299):
+            scheduler.read(now, rails(*after))
+            assert not changes(rails(*before), scheduler.used)
+        scheduler.read(300, rails(*after))
+        assert not changes(rails(*after), scheduler.used)
+        assert not scheduler.waiting
 
 
 def merged(first: int, leaf1: str = "ab") -> Topology:

@@ -8,7 +8,8 @@ from typing import Any
 from hpc_sched.cli.common import output
 from hpc_sched.snapshot.host_usage import FabricUsage, Totals
 from hpc_sched.topology import hostlist, plurals
-from hpc_sched.topology.compare import lint
+from hpc_sched.topology.compare import uplinks
+from hpc_sched.topology.links import Cables, ratio_text
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import Switch
 
@@ -30,6 +31,8 @@ class ShownSwitch:
     leaves: int
     lowest: bool  # nothing below it is shown
     processors: str  # of its hosts; empty if unknown, or if switches below it are shown
+    uplinks: Cables | None  # None at a root, and where none are stated
+    ratio: float | None  # oversubscription, where it is known
     last: tuple[bool, ...]  # for each level on the way down: True if it is the last one there
 
 
@@ -45,14 +48,19 @@ def switches_of(
         return [topology.switches[s].name for s in topology.upwards(topology.switch_index(name))]
 
     leaves = Counter(name for leaf in topology.leaves for name in path(leaf))
+    cables, ratios = uplinks.of(topology), uplinks.ratios(topology)
 
     def walk(name: str, above: tuple[str, ...], last: tuple[bool, ...]) -> Iterator[ShownSwitch]:
-        switch = topology.switches[topology.switch_index(name)]
+        index = topology.switch_index(name)
+        switch = topology.switches[index]
         lowest = switch.level <= level or (depth is not None and len(last) + 1 >= depth)
         hosts = topology.hosts_of(name)
         processors = _processors(topology, hosts) if lowest else ""
         level_name = topology.levels[switch.level - 1]
-        yield ShownSwitch(switch, level_name, above, hosts, leaves[name], lowest, processors, last)
+        yield ShownSwitch(
+            *(switch, level_name, above, hosts, leaves[name], lowest, processors),
+            *(cables[index], ratios[index], last),
+        )
         if not lowest:
             children = topology.children_of(name)
             for child in children:
@@ -76,13 +84,17 @@ def lines_of(
     :param members: whether the switches that a merged one stands for are named
     """
     names = ["hosts", *(("vms", "vcpus", "free", "off") if usage else ())]
-    table = [("switch", "level", *names, "processor", "below")]
-    for node in shown:
+    optional = {
+        "uplinks": [node.uplinks.text if node.uplinks else "" for node in shown],
+        "ratio": ["" if node.ratio is None else ratio_text(node.ratio) for node in shown],
+        "processor": [node.processors for node in shown],
+    }
+    optional = {title: column for title, column in optional.items() if any(column)}
+    table = [("switch", "level", *names, *optional, "below")]
+    for node, *more in zip(shown, *optional.values(), strict=True):
         numbers = [str(len(node.hosts)), *(_numbers(usage.totals(node.hosts)) if usage else ())]
         name = _branch(node, branches) + node.switch.name
-        table.append((name, node.level, *numbers, node.processors, _below(node, members)))
-    if not any(node.processors for node in shown):
-        table = [(*row[:-2], row[-1]) for row in table]
+        table.append((name, node.level, *numbers, *more, _below(node, members)))
     return output.aligned(table, range(2, 2 + len(names)))
 
 
@@ -116,7 +128,9 @@ def _row(node: ShownSwitch, usage: FabricUsage | None) -> dict[str, Any]:
         "Names": hostlist.fold(node.hosts),
         "Processor": node.processors,
         "Stands for": hostlist.fold(node.switch.members),
-        "Oversubscription": lint.ratio_of(node.switch),
+        "Uplinks": str(node.uplinks) if node.uplinks else "",
+        "Uplinks Gb/s": node.uplinks.rate if node.uplinks else None,
+        "Oversubscription": node.ratio,
         **{column: getattr(totals, name) for column, name in _USAGE_COLUMNS.items() if totals},
     }
 

@@ -11,6 +11,7 @@ from hpc_sched.cli.common.base_command import Table, TextLister
 from hpc_sched.snapshot.host_usage import FabricUsage
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.compare import difference, lint
+from hpc_sched.topology.links import ratio_text
 from hpc_sched.topology.model import Topology
 
 PROBLEM, INCOMPLETE, REMARK = "problem", "incomplete", "remark"
@@ -36,7 +37,8 @@ examples:
 
 A problem would stop the start of a scheduler; of an incomplete description, which seems to be cut
 off, its reload. A remark is legal, and may still be a mistake: what
-was corrected while reading, islands, leaves of odd size, unequal oversubscription.
+was corrected while reading, islands, leaves of odd size, switches with few uplinks, unequal
+oversubscription.
 
 exit codes: 0 no problems (with --strict: nor remarks), 1 some were found, 2 wrong usage
 """
@@ -90,12 +92,18 @@ def _findings(args: argparse.Namespace, source: str | None) -> Iterator[tuple[st
 
 
 def summary(topology: Topology) -> str:
-    """Return counts of a topology, and its oversubscription if links are known."""
-    text = topology.summary()
-    if not (usual := lint.oversubscription(topology)):
-        return text
-    ratios = ", ".join(f"{level} {lint.ratio_text(ratio)}" for level, ratio in usual.items())
-    return f"{text}; oversubscription: {ratios}"
+    """Return counts of a topology, and its usual uplinks and oversubscription if known."""
+    ratios = lint.oversubscription(topology)
+    usual = {
+        "uplinks": {level: one.text for level, one in lint.usual_uplinks(topology).items()},
+        "oversubscription": {level: ratio_text(ratio) for level, ratio in ratios.items()},
+    }
+    parts = [
+        f"{what}: {', '.join(f'{level} {text}' for level, text in texts.items())}"
+        for what, texts in usual.items()
+        if texts
+    ]
+    return "; ".join([topology.summary(), *parts])
 
 
 def _line(row: tuple[str, str, str], several: bool) -> str:
@@ -125,6 +133,7 @@ kinds of findings:
     {lint.LEVELS}    switches directly below one that is more than a level higher
     {lint.SINGLE}    leaves with one host where others have more
     {lint.SIZE}      leaves with more or fewer hosts than most
+    {lint.UPLINKS}   switches with at most half of the uplinks of most, as by broken cables
     {lint.LINKS}     switches with another oversubscription than most of their level
 
 exit codes: 0 nothing was found, 1 something was, or topology or cloud cannot be read,
@@ -170,12 +179,20 @@ def _hosts(uses: FabricUsage) -> Iterator[tuple[str, str]]:
     )
 
 
+# Attributes of a difference that are changes of names.
+_CHANGES = (
+    *("hosts", "switches", "renamed", "levels", "processors", "ids", "members", "links"),
+    *("host_links", "oversubscription"),
+)
+
+
 class TopologyDiff(TextLister):
     """Show the differences between two topologies.
 
-    Hosts and switches that were added, removed or moved, renamed switches, levels, processors
-    and links, and how many pairs of hosts are nearer or farther than before. The order of a
-    description is no difference.
+    Hosts and switches that were added, removed or moved, renamed switches, levels, processors,
+    uplinks, links of hosts and oversubscription, and how many pairs of hosts are nearer or farther
+    than before. The order of a description is no difference, nor are links and oversubscription
+    that only one of the two states.
     """
 
     failed_code = TROUBLE
@@ -227,7 +244,7 @@ exit codes, as those of diff(1): 0 the same, 1 different, 2 trouble or wrong usa
 
 
 def _rows(found: difference.Difference) -> Iterator[tuple[str, str, str, str]]:
-    for kind in ("hosts", "switches", "renamed", "levels", "processors", "ids", "members", "links"):
+    for kind in _CHANGES:
         for change in getattr(found, kind):
             yield kind, hostlist.fold(change.names), change.old or "", change.new or ""
     for hops in found.hops:

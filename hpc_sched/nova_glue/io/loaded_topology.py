@@ -200,13 +200,13 @@ def _compared(before: Loaded, new: Topology, waits: bool) -> tuple[Topology, Wai
     :param waits: whether changes wait for topology_settle_time
     """
     # Loaded with the first change: most fabrics stay what they are.
-    from hpc_sched.topology.compare import difference, settling
+    from hpc_sched.topology.compare import settling
 
     used, waiting = before.fabric.topology, settling.NOTHING
     if waits and (seconds := conf.number(CONF, "topology_settle_time")):
         waiting = before.waiting or settling.NOTHING
         new, waiting = settling.settled(used, new, waiting, clock.current.monotonic(), seconds)
-    return new, waiting, difference.between(used, new)
+    return new, waiting, settling.changes(used, new)
 
 
 def _report_digests() -> None:

@@ -3,11 +3,13 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import TypeVar
 
 import numpy as np
 
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.grouping import by_key
+from hpc_sched.topology.links import Cables, Links, ratio_text
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import Switch
 
@@ -44,8 +46,8 @@ class HopChange:
 class Difference:
     """How a fabric differs from an older one; false where it does not.
 
-    The order of hosts and switches is no difference, nor are links that only one of the two
-    descriptions states.
+    The order of hosts and switches is no difference. Nor are, unless :func:`between` is asked for
+    them, links and oversubscription that only one of the two descriptions states.
     """
 
     hosts: tuple[Change, ...] = ()  # from leaf to leaf
@@ -55,7 +57,9 @@ class Difference:
     processors: tuple[Change, ...] = ()  # of hosts
     ids: tuple[Change, ...] = ()  # of hosts
     members: tuple[Change, ...] = ()  # of merged switches
-    links: tuple[Change, ...] = ()
+    links: tuple[Change, ...] = ()  # of switches
+    host_links: tuple[Change, ...] = ()  # of hosts
+    oversubscription: tuple[Change, ...] = ()  # of levels
     hops: tuple[HopChange, ...] = ()
 
     def __bool__(self) -> bool:
@@ -90,7 +94,7 @@ class Difference:
         }
         names["switches renamed"] = _names_in(self.renamed)
         attributes = {
-            f"{word}{'' if word.endswith('s') else 's'} changed": _names_in(changes)
+            f"{word}{'' if word.endswith(('s', 'n')) else 's'} changed": _names_in(changes)
             for word, changes in self._attributes().items()
         }
         pairs = plurals.text(sum(change.pairs for change in self.hops), "pair")
@@ -109,14 +113,19 @@ class Difference:
             "id": self.ids,
             "members": self.members,
             "links": self.links,
+            "host links": self.host_links,
+            "oversubscription": self.oversubscription,
         }
 
 
-def between(old: Topology, new: Topology) -> Difference:
+def between(old: Topology, new: Topology, *, one_sided: bool = False) -> Difference:
     """Return the difference of a new fabric from an old one.
 
     A switch is identified by its name, or by its hosts where that is gone.
     O(hosts * depth**2 + switches), times the logarithm that sorting costs.
+
+    :param one_sided: whether links and oversubscription count that only one of the two states: for
+        two readings of one source, not for two sources of which one knows more
     """
     renamed = _renamed(old, new)
     now = {switch.name: switch for switch in new.switches}
@@ -124,6 +133,8 @@ def between(old: Topology, new: Topology) -> Difference:
     pairs = [(kept[name], now[name]) for name in kept if name in now]
     common = [host for host in old.hosts if host in new]
     (leaf_before, parent_before), (leaf_now, parent_now) = _above(old, renamed), _above(new, {})
+    switch_links = {after.name: (before.links, after.links) for before, after in pairs}
+    host_links = {host: (old.host_links.get(host), new.host_links.get(host)) for host in common}
     return Difference(
         hosts=_changes(leaf_before, leaf_now),
         switches=_changes(parent_before, parent_now),
@@ -134,9 +145,9 @@ def between(old: Topology, new: Topology) -> Difference:
         ),
         ids=_changes(*({host: one.host_ids.get(host) for host in common} for one in (old, new))),
         members=_changes_of_pairs(pairs, lambda switch: hostlist.fold(switch.members) or None),
-        links=_changes_of_pairs(
-            pairs, lambda s: f"{s.links.down:g} Gb/s down, {s.links.up:g} up" if s.links else None
-        ),
+        links=_changes_of_links(switch_links, _links_texts, one_sided),
+        host_links=_changes_of_links(host_links, _cables_texts, one_sided),
+        oversubscription=_ratio_changes(old.oversubscription, new.oversubscription, one_sided),
         hops=_hop_changes(old, new, common),
     )
 
@@ -188,6 +199,57 @@ def _changes_of_pairs(
     both = [(new.name, value_of(old), value_of(new)) for old, new in pairs]
     both = [one for one in both if all(one)]
     return _changes({name: old for name, old, _ in both}, {name: new for name, _, new in both})
+
+
+_Stated = TypeVar("_Stated", Links, Cables)
+
+
+def _changes_of_links(
+    pairs: Mapping[str, tuple[_Stated | None, _Stated | None]],
+    texts: Callable[[_Stated, _Stated, bool], tuple[str, str]],
+    one_sided: bool,
+) -> tuple[Change, ...]:
+    """Return the changes of links by name; ``texts`` returns what is compared of both."""
+    before: dict[str, str | None] = {}
+    after: dict[str, str | None] = {}
+    for name, (old, new) in pairs.items():
+        if old is not None and new is not None:
+            # Nearly always: they need no texts.
+            if old != new:
+                before[name], after[name] = texts(old, new, one_sided)
+        elif one_sided and (old is not None or new is not None):
+            before[name] = texts(old, old, True)[0] if old is not None else None
+            after[name] = texts(new, new, True)[1] if new is not None else None
+    return _changes(before, after)
+
+
+def _links_texts(old: Links, new: Links, one_sided: bool) -> tuple[str, str]:
+    """Return the links of a switch before and now, without what only one of them states."""
+    has_down = old.down is not None and new.down is not None
+    ups = _cables_texts(old.uplinks, new.uplinks, one_sided)
+    texts = []
+    for links, up in zip((old, new), ups, strict=True):
+        down = f"{links.down:g} Gb/s down, " if links.down is not None else ""
+        texts.append((down if one_sided or has_down else "") + f"{up} up")
+    return texts[0], texts[1]
+
+
+def _cables_texts(old: Cables, new: Cables, one_sided: bool) -> tuple[str, str]:
+    """Return cables before and now; only their numbers, if one of the two states no rates."""
+    if one_sided or (old.rate is not None and new.rate is not None):
+        return str(old), str(new)
+    return str(old.number), str(new.number)
+
+
+def _ratio_changes(
+    old: Mapping[str, float], new: Mapping[str, float], one_sided: bool
+) -> tuple[Change, ...]:
+    names = old.keys() | new.keys() if one_sided else old.keys() & new.keys()
+    before, after = (
+        {name: ratio_text(ratio) for name, ratio in stated.items() if name in names}
+        for stated in (old, new)
+    )
+    return _changes(before, after)
 
 
 def _moves(word: str, many: str, changes: Iterable[Change]) -> Iterator[str]:

@@ -4,12 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.compare import uplinks
 from hpc_sched.topology.grouping import by_key
+from hpc_sched.topology.links import Cables, ratio_text
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.tree import Switch
 
-ISLANDS, LEVELS, SINGLE, SIZE, LINKS = "islands", "levels", "single", "size", "links"
-KINDS = (ISLANDS, LEVELS, SINGLE, SIZE, LINKS)
+ISLANDS, LEVELS, SINGLE, SIZE = "islands", "levels", "single", "size"
+UPLINKS, LINKS = "uplinks", "links"
+KINDS = (ISLANDS, LEVELS, SINGLE, SIZE, UPLINKS, LINKS)
 
 # Share of the switches that must agree on a value before others count as odd.
 _USUAL = 0.5
@@ -17,25 +19,38 @@ _USUAL = 0.5
 
 def of(topology: Topology) -> list[tuple[str, str]]:
     """Return kind and sentence of all findings, by ``KINDS``. Linear in hosts and switches."""
-    found = zip(KINDS, (_islands, _skipped, _single, _odd_sizes, _unequal_links), strict=True)
+    checks = (_islands, _skipped, _single, _odd_sizes, few_uplinks, _unequal_links)
+    found = zip(KINDS, checks, strict=True)
     return [(kind, sentence) for kind, check in found for sentence in check(topology)]
 
 
 def oversubscription(topology: Topology) -> dict[str, float]:
-    """Return the usual oversubscription, of several the greatest, of levels with known links."""
-    return {level: _usual(ratios)[0] for level, ratios in _ratios(topology).items()}
+    """Return the usual oversubscription, of several the greatest, of levels where it is known."""
+    known = uplinks.ratios(topology)
+    found = {
+        level: uplinks.usual(known[s] for s in switches)
+        for level, switches in uplinks.by_level(topology).items()
+    }
+    return {level: ratio for level, ratio in found.items() if ratio is not None}
 
 
-def ratio_of(switch: Switch) -> float | None:
-    """Return the oversubscription of a switch, rounded; None where its links are not known."""
-    ratio = switch.links.oversubscription if switch.links else None
-    # Smaller differences of ratios are not those of cabling.
-    return None if ratio is None else round(ratio, 2)
+def usual_uplinks(topology: Topology) -> dict[str, Cables]:
+    """Return the usual uplinks, of several the fastest, of levels where uplinks are known."""
+    known = uplinks.of(topology)
+    found = {}
+    for level, switches in uplinks.by_level(topology).items():
+        counts = Counter(one for s in switches if (one := known[s]) is not None)
+        if counts:
+            found[level] = max(counts, key=lambda one: (counts[one], one.rate or 0.0, one.number))
+    return found
 
 
-def ratio_text(ratio: float) -> str:
-    """Return an oversubscription in words, such as ``2:1``."""
-    return f"{ratio:g}:1"
+def few_uplinks(topology: Topology) -> list[str]:
+    """Return a sentence for all switches of a level with as few uplinks, at most half of most.
+
+    Cables that are down are the typical cause.
+    """
+    return list(dict.fromkeys(uplinks.halved(topology).values()))
 
 
 def _islands(topology: Topology) -> Iterator[str]:
@@ -103,13 +118,20 @@ def _unequal_links(topology: Topology) -> Iterator[str]:
 
 
 def _ratios(topology: Topology) -> dict[str, dict[str, float]]:
-    """Return the known oversubscriptions by level, bottom up, and switch."""
-    found: dict[str, dict[str, float]] = {}
-    for switch in sorted(topology.switches, key=lambda switch: switch.level):
-        ratio = ratio_of(switch)
-        if ratio is not None:
-            found.setdefault(topology.levels[switch.level - 1], {})[switch.name] = ratio
-    return found
+    """Return the known oversubscriptions by level, bottom up, and switch.
+
+    Without those of switches with few uplinks, which have their own sentence.
+    """
+    known, few = uplinks.ratios(topology), uplinks.halved(topology)
+    found = {
+        level: {
+            topology.switches[s].name: ratio
+            for s in switches
+            if s not in few and (ratio := known[s]) is not None
+        }
+        for level, switches in uplinks.by_level(topology).items()
+    }
+    return {level: ratios for level, ratios in found.items() if ratios}
 
 
 def _sizes(topology: Topology) -> dict[str, int]:

@@ -7,12 +7,14 @@ change of the switches above leaves waits, hosts move between the leaves that ar
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from hpc_sched.topology.compare import difference
 from hpc_sched.topology.compare.difference import Change
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import Details, by_name
+
+_Value = TypeVar("_Value")
 
 
 class _Since(NamedTuple):
@@ -31,6 +33,7 @@ class Waiting:
     names: Mapping[str, _Since] = field(default_factory=dict)
     members: Mapping[str, _Since] = field(default_factory=dict)
     links: Mapping[str, _Since] = field(default_factory=dict)
+    host_links: Mapping[str, _Since] = field(default_factory=dict)
     newest: Topology | None = None  # the fabric with all of it
     newest_since: float = 0.0
 
@@ -40,6 +43,20 @@ class Waiting:
 
 NOTHING = Waiting()
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
+
+
+class _Staying(NamedTuple):
+    """What stays as it is in use."""
+
+    names: Mapping[str, str]  # switch to the name that it has in the fabric in use
+    members: set[str]  # switches by their new names, likewise links
+    links: set[str]
+    host_links: set[str]  # hosts
+
+
+def changes(old: Topology, new: Topology) -> difference.Difference:
+    """Return how a reading of a source differs from an older one of it."""
+    return difference.between(old, new, one_sided=True)
 
 
 def settled(
@@ -53,7 +70,7 @@ def settled(
     :param now: a time in seconds from any start
     """
     newest, last = new, waiting.newest
-    is_same = last is not None and (last is new or not difference.between(last, new))
+    is_same = last is not None and (last is new or not changes(last, new))
     since = waiting.newest_since if is_same else now
     if now - since >= seconds:
         return new, NOTHING
@@ -61,24 +78,27 @@ def settled(
     def young(changes: Mapping[str, _Since]) -> set[str]:
         return {name for name, since in changes.items() if now - since.time < seconds}
 
-    found = difference.between(current, new)
+    found = changes(current, new)
     names = _since(found.renamed, waiting.names, now)
     members = _since(found.members, waiting.members, now)
     links = _since(found.links, waiting.links, now)
+    host_links = _since(found.host_links, waiting.host_links, now)
     old = {change.names[0]: change.old or "" for change in found.renamed}
-    kept = {name: old[name] for name in young(names)}
-    new = _keeping(new, current, kept, young(members), young(links))
-    found = difference.between(current, new)
+    stays = _Staying(
+        {name: old[name] for name in young(names)},
+        *(young(each) for each in (members, links, host_links)),
+    )
+    new = _keeping(new, current, stays)
+    found = changes(current, new)
     hosts = _since(found.hosts, waiting.hosts, now, old)
     switches = _since((*found.switches, *found.levels), waiting.switches, now, old)
-    still = Waiting(hosts, switches, names, members, links, newest, since)
+    still = Waiting(hosts, switches, names, members, links, host_links, newest, since)
     if not young(hosts) and not young(switches):
-        is_over = not (kept or young(members) or young(links))
-        return new, NOTHING if is_over else still
+        return new, still if any(stays) else NOTHING
     old_names = {change.names[0]: change.old or "" for change in found.renamed}
     new_names = {old: new for new, old in old_names.items()}
     mixed = _moved(new, current, young(hosts), new_names) or current
-    left = difference.between(current, mixed)
+    left = changes(current, mixed)
     changed = {name for change in (*left.switches, *left.levels) for name in change.names}
     if changed & young(switches):
         # Only between leaves that the fabric in use has.
@@ -112,19 +132,11 @@ def _since(
     return found
 
 
-def _keeping(
-    new: Topology,
-    current: Topology,
-    names: Mapping[str, str],
-    members: Iterable[str],
-    links: Iterable[str],
-) -> Topology:
-    """Return a fabric with some names, members and links of switches as they are in use.
-
-    :param names: switch to the name that it has in the fabric in use
-    """
-    if not names and not members and not links:
+def _keeping(new: Topology, current: Topology, stays: _Staying) -> Topology:
+    """Return a fabric with some names, members and links as they are in use."""
+    if not any(stays):
         return new
+    names = stays.names
 
     def renamed(tree: Mapping[str, Any]) -> dict[str, Any]:
         return {
@@ -136,10 +148,11 @@ def _keeping(
         part: {names.get(name, name): value for name, value in values.items()}
         for part, values in _parts(new.details())
     }
-    stays = {"members": {*members}, "links": {*links}}
+    by_part = {"members": stays.members, "links": stays.links}
     for part, values in _parts(current.details()):
-        kept = stays.get(part, set()) | {*names.values()}
-        details[part] |= {name: value for name, value in values.items() if name in kept}
+        staying = {names.get(name, name) for name in by_part.get(part, ())}
+        renamed_ones = {name: values[name] for name in names.values() if name in values}
+        details[part] = {**_as_before(details[part], values, staying), **renamed_ones}
     return Topology.from_tree(
         renamed(new.to_tree()),
         levels=new.levels,
@@ -148,7 +161,18 @@ def _keeping(
         remarks=new.remarks,
         host_ids=new.host_ids,
         oversubscription=new.oversubscription,
+        host_links=_as_before(new.host_links, current.host_links, stays.host_links),
     )
+
+
+def _as_before(
+    new: Mapping[str, Any], current: Mapping[str, Any], names: Iterable[str]
+) -> dict[str, Any]:
+    """Return the new values, but the current ones, or none, of some names."""
+    staying = set(names)
+    return {name: value for name, value in new.items() if name not in staying} | {
+        name: value for name, value in current.items() if name in staying
+    }
 
 
 def _moved(
@@ -183,6 +207,7 @@ def _moved(
         oversubscription=alike.oversubscription,
         host_processors=_present(made, other.host_processors, base.host_processors),
         host_ids=_present(made, other.host_ids, base.host_ids),
+        host_links=_present(made, other.host_links, base.host_links),
         remarks=base.remarks,
     )
 
@@ -217,5 +242,5 @@ def _parts(details: Details) -> list[tuple[str, Mapping[str, Any]]]:
     return [(part.name, getattr(details, part.name)) for part in fields(details)]
 
 
-def _present(made: Topology, *values: Mapping[str, str]) -> dict[str, str]:
+def _present(made: Topology, *values: Mapping[str, _Value]) -> dict[str, _Value]:
     return {host: value for one in values for host, value in one.items() if host in made}

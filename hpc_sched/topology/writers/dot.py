@@ -17,8 +17,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 def text_of(topology: Topology) -> str:
     """Return a fabric in the DOT language. Linear but for the folding of names.
 
-    Switches of one level are in one row; an edge is labelled with the data rate of its links up,
-    where it is known.
+    Switches of one level are in one row; an edge is labelled with the uplinks, number and rate,
+    where they are known.
     """
     return "\n".join(["graph topology {", *(f"  {line}" for line in _lines(topology)), "}", ""])
 
@@ -43,8 +43,8 @@ def _lines(topology: Topology) -> Iterator[str]:
         yield "{ rank=same; " + " ".join(f"s{i};" for i in levels[level]) + " }"
     for i, switch in enumerate(topology.switches):
         if switch.parent >= 0:
-            links = switch.links
-            carried = f" [label={_quoted([f'{links.up:g} Gb/s'])}]" if links else ""
+            uplinks = switch.links.uplinks if switch.links else None
+            carried = f" [label={_quoted([uplinks.text])}]" if uplinks and uplinks.number else ""
             yield f"s{switch.parent} -- s{i}{carried};"
 
 

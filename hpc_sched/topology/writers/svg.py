@@ -162,7 +162,8 @@ def _facts(topology: Topology, index: int) -> Iterator[str]:
     if switch.members:
         yield f"stands for {len(switch.members)} switches: {hostlist.fold(switch.members)}"
     if switch.links:
-        yield f"links: {switch.links.down:g} Gb/s down, {switch.links.up:g} Gb/s up"
+        down = f"{switch.links.down:g} Gb/s down, " if switch.links.down is not None else ""
+        yield f"links: {down}{switch.links.uplinks.text} up"
     if switch.processor:
         yield f"processor: {switch.processor}"
 

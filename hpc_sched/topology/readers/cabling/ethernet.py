@@ -37,7 +37,11 @@ def ethernet_fabric(
         return found
     root = unique(ROOT, {switch.name for switch in found.switches})
     return Topology.from_tree(
-        {root: tree}, details=found.details(), remarks=found.remarks, incomplete=incomplete
+        {root: tree},
+        details=found.details(),
+        remarks=found.remarks,
+        incomplete=incomplete,
+        host_links=found.host_links,
     )
 
 

@@ -9,9 +9,10 @@ from hpc_sched import exceptions
 from hpc_sched.topology import hierarchy
 from hpc_sched.topology.grouping import by_key
 from hpc_sched.topology.hierarchy import Leaf, Upper, bits, union
+from hpc_sched.topology.links import Cables, Links
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.cabling.cabled_leaves import LeafSets
-from hpc_sched.topology.tree import MAX_LEVELS, Links
+from hpc_sched.topology.tree import MAX_LEVELS
 
 # Links on the longest path in a tree of ``MAX_LEVELS`` levels.
 _MAX_LINKS = 2 * MAX_LEVELS - 2
@@ -56,7 +57,7 @@ def fabric(
     :raises exceptions.TopologyError: where no switch carries a host, for too many leaves, and for
         paths longer than those of any tree
     """
-    links, above = _links(cables, names, hosts, adapters)
+    links, above, carried = _links(cables, names, hosts, adapters)
     if not above:
         raise exceptions.TopologyError(
             "expected a switch that carries a host, found hosts that are linked to none"
@@ -78,10 +79,11 @@ def fabric(
     # Number of links to the nearest leaf switch, for leaf switches and uppers.
     height = {s: 0 for s, mask in enumerate(start) if mask}
     height |= {s: distance for s, (distance, _) in uppers}
-    rates = {s: _rates(links[s], s, height) for s in height}
+    below = {s: start[s] for s in height} | {s: mask for s, (_, mask) in uppers}
+    rates = {s: _rates(links[s], s, height, below) for s in height}
     return hierarchy.build(
         [
-            Leaf(whole, hosts_of, _total(rates[s] for s in switches))
+            Leaf(whole, hosts_of, Links.total(rates[s] for s in switches))
             for (whole, hosts_of), switches in zip(sets.leaves.items(), leaves, strict=True)
         ],
         near,
@@ -89,6 +91,7 @@ def fabric(
         (*remarks, *sets.remarks),
         incomplete,
         ids,
+        _host_links(carried),
     )
 
 
@@ -97,18 +100,30 @@ def _links(
     names: Mapping[str, str],
     hosts: Mapping[str, str],
     adapters: Container[str],
-) -> tuple[list[_Ends], dict[str, set[str]]]:
-    """Return the links of each switch, in the order of names, and each host's switches by name."""
+) -> tuple[list[_Ends], dict[str, set[str]], dict[str, list[float | None]]]:
+    """Return the links of each switch, in the order of names, and of each host.
+
+    A host's are the names of its switches, and the rates of its links to these.
+    """
     number = {id_: s for s, id_ in enumerate(sorted(names, key=names.__getitem__))}
     links: list[_Ends] = [[] for _ in number]
     above: dict[str, set[str]] = {}
+    carried: dict[str, list[float | None]] = {}
     for a, b, rate in cables:
         for here, there in ((a, b), (b, a)) if a != b else ():
             if here in number and (there in number or there in adapters):
                 links[number[here]].append((number.get(there), rate))
             if here in number and there in hosts:
                 above.setdefault(hosts[there], set()).add(names[here])
-    return links, above
+                carried.setdefault(hosts[there], []).append(rate)
+    return links, above, carried
+
+
+def _host_links(carried: Mapping[str, Sequence[float | None]]) -> dict[str, Cables]:
+    """Return the links of each host; equal ones are one object."""
+    known: dict[Cables, Cables] = {}
+    found = {host: Cables.of(rates) for host, rates in carried.items()}
+    return {host: known.setdefault(one, one) for host, one in found.items()}
 
 
 def _of_most(
@@ -222,22 +237,22 @@ def _uppers(
     return found
 
 
-def _rates(ends: _Ends, s: int, height: Mapping[int, int]) -> Links | None:
-    down = up = 0.0
+def _rates(ends: _Ends, s: int, height: Mapping[int, int], below: Mapping[int, int]) -> Links:
+    """Return the links of a switch; those to switches that are not in the tree do not count.
+
+    Links to switches of its own height are its uplinks if it has no others, and the other switch
+    has other leaves below: the link of an MLAG pair is none.
+    """
+    down: list[float | None] = []
+    up: list[float | None] = []
+    across: list[float | None] = []
     for there, rate in ends:
         # An adapter at a leaf switch is a host's; one at a spine is not.
         other = -1 if there is None and not height[s] else height.get(s if there is None else there)
-        if other is None or other == height[s]:
+        if other is None:
             continue
-        if rate is None:
-            return None
-        if other < height[s]:
-            down += rate
-        else:
-            up += rate
-    return Links(down, up)
-
-
-def _total(rates: Iterable[Links | None]) -> Links | None:
-    known = list(rates)
-    return None if None in known else Links.total([links for links in known if links])
+        if other != height[s]:
+            (down if other < height[s] else up).append(rate)
+        elif there is not None and not below[s] & below[there]:
+            across.append(rate)
+    return Links(Cables.of(down).rate, Cables.of(up or across))
