@@ -37,6 +37,7 @@ def _laughs(key: str) -> str:
     return "\n".join(lines)
 
 
+_TWO = "switches:\n- {name: core, switches: [{name: s, hosts: a}]}\n"
 _LEAF = "switches:\n- name: sw1\n  hosts: "
 
 BROKEN: list[BrokenTopology] = [
@@ -368,6 +369,67 @@ BROKEN: list[BrokenTopology] = [
         "a level's name too many in a file with oversubscription",
         f"levels: [leaf, pod]\noversubscription: {{leaf: 2}}\n{_LEAF}[h1]\n",
         r":1: levels: 2 names",
+    ),
+    # Links.
+    _case(
+        "uplinks without a number",
+        f"uplinks: {{leaf: x 100}}\n{_TWO}",
+        r":1: uplinks of leaf: expected NUMBER x RATE in Gb/s, such as 4 x 100, .*found 'x 100'",
+    ),
+    _case(
+        "a rate that is none",
+        f"uplinks:\n  leaf: 4 x fast\n{_TWO}",
+        r":2: uplinks of leaf: expected NUMBER x RATE in Gb/s, .*found '4 x fast'",
+    ),
+    _case(
+        "no uplinks at all",
+        f"uplinks: {{leaf: 0}}\n{_TWO}",
+        r":1: uplinks of leaf: expected NUMBER x RATE in Gb/s, .*found '0'",
+    ),
+    _case(
+        "a rate in bits",
+        f"host_links: 1 x 100000000000\n{_TWO}",
+        r":1: host_links: expected a rate from 0\.001 to 100000 Gb/s, found '100000000000'",
+    ),
+    _case(
+        "uplinks of an unknown level",
+        f"uplinks: {{pod: 4 x 100, row: 4 x 100}}\n{_TWO}",
+        r":1: unknown key 'row' in uplinks; known: leaf, pod",
+    ),
+    _case(
+        "uplinks of the highest level",
+        f"uplinks: {{pod: 4 x 100}}\n{_TWO}",
+        r":1: uplinks of pod: there is no switch above this level",
+    ),
+    _case(
+        "uplinks of the highest switch",
+        "switches:\n- name: core\n  uplinks: 4 x 100\n  switches: [{name: s, hosts: a}]\n",
+        r":3: switch 'core' has uplinks, and no switch above it",
+    ),
+    _case(
+        "uplinks and oversubscription of one level",
+        f"oversubscription: {{leaf: 2}}\nuplinks: {{leaf: 4 x 100}}\n{_TWO}",
+        r":2: leaf has both uplinks and oversubscription \(line 1\): expected one of them",
+    ),
+    _case(
+        "uplinks of all levels in one",
+        f"uplinks: 4 x 100\n{_TWO}",
+        r":1: uplinks: expected keys \(leaf, pod\), found '4 x 100'",
+    ),
+    _case(
+        "an empty list of uplinks",
+        f"uplinks: {{leaf: []}}\n{_TWO}",
+        r":1: uplinks of leaf: expected 1 to 16 different rates, found 0",
+    ),
+    _case(
+        "links of a host that are none",
+        "switches:\n- name: s\n  hosts:\n  - {name: a, links: many}\n",
+        r":4: links of host 'a': expected NUMBER x RATE in Gb/s, .*found 'many'",
+    ),
+    _case(
+        "links of hosts below a switch that say nothing",
+        "switches:\n- name: s\n  host_links:\n  hosts: a\n",
+        r":3: host_links of switch 's': expected text, found nothing",
     ),
     # Made to hurt.
     _case("a billion laughs of hosts", _laughs("hosts"), r":4: a host's name: expected text"),

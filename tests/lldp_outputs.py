@@ -19,6 +19,8 @@ class Network:
     announced: dict[str, str] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     capabilities: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    # Kind of the link that a device announces for a port, as ``details`` prints it.
+    kinds: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def link(self, a: str, port_a: str, b: str, port_b: str) -> None:
         self.links.append((a, port_a, b, port_b))
@@ -49,6 +51,7 @@ class Network:
             "name": self.announced.get(there, there),
             "id": self.id_of(there),
             "port": far,
+            "kind": self.kinds.get((there, far), ""),
             "capability": [
                 {"type": one, "enabled": one in enabled}
                 for one in (BRIDGE, "Router", "Wlan", STATION)
@@ -70,6 +73,7 @@ def _json(neighbours: list[dict[str, Any]]) -> dict[str, Any]:
                     "id": {"type": "mac", "value": one["id"]},
                     "descr": one["port"],
                     "ttl": "120",
+                    **_negotiation(one["kind"]),
                 },
             }
         }
@@ -85,6 +89,11 @@ def _named(one: Mapping[str, Any]) -> dict[str, Any]:
     if one["capability"]:
         chassis["capability"] = one["capability"]
     return {one["name"]: chassis} if one["name"] else chassis
+
+
+def _negotiation(kind: str) -> dict[str, dict[str, Any]]:
+    stated = {"supported": True, "enabled": True, "current": kind}
+    return {"auto-negotiation": stated} if kind else {}
 
 
 def _json0(neighbours: list[dict[str, Any]]) -> dict[str, Any]:
@@ -105,6 +114,10 @@ def _json0(neighbours: list[dict[str, Any]]) -> dict[str, Any]:
                     "id": [{"type": "ifname", "value": one["port"]}],
                     "descr": [{"value": one["port"]}],
                     "ttl": [{"value": "120"}],
+                    **{
+                        key: [{**value, "current": [{"value": value["current"]}]}]
+                        for key, value in _negotiation(one["kind"]).items()
+                    },
                 }
             ],
         }

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hpc_sched.exceptions import TopologyError
+from hpc_sched.topology import switch_names
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.readers.ironic import api
 from hpc_sched.topology.readers.ironic.ironic_driver import IronicDriver
@@ -54,7 +55,7 @@ def test_a_thousand_nodes_are_discovered_without_a_file(service: Service):
     assert fabric.hops("node0001", "node0025") == 1
     assert fabric.hops("node0001", "node0250") == 3
     assert fabric.hops("node0001", "node0251") == 5
-    [known] = fabric.switches_known_as(METAL.ports[0]["local_link_connection"]["switch_id"])
+    [known] = switch_names.known_as(fabric, METAL.ports[0]["local_link_connection"]["switch_id"])
     assert known == "leaf01a,leaf01b"
 
 

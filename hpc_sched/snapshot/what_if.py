@@ -11,7 +11,7 @@ from hpc_sched import exceptions
 from hpc_sched.snapshot.cloud import Cloud, similar
 from hpc_sched.snapshot.room import provider_trees
 from hpc_sched.snapshot.snapshot_model import Hypervisor
-from hpc_sched.topology import hostlist
+from hpc_sched.topology import hostlist, switch_names
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import by_name
 
@@ -133,7 +133,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
 
 def _names(cloud: Cloud, text: str, expansion: hostlist.Expansion) -> list[str]:
     """Return the names in a text: one host or switch of that very name, or a folded list."""
-    if text in cloud.topology or cloud.topology.switches_known_as(text):
+    if text in cloud.topology or switch_names.known_as(cloud.topology, text):
         return [text]
     try:
         return expansion.expand(text)
@@ -146,7 +146,7 @@ def _below(cloud: Cloud, name: str) -> tuple[str, ...]:
     topology = cloud.topology
     if name in topology:
         return (name,)
-    if switches := topology.switches_known_as(name):
+    if switches := switch_names.known_as(topology, name):
         return tuple(host for switch in switches for host in topology.hosts_of(switch))
     if not (found := {host for place, host in cloud.name_at.items() if name in place}):
         known = [*topology.hosts, *(switch.name for switch in topology.switches)]
@@ -166,7 +166,7 @@ def _known(topology: Topology, addition: Addition) -> Addition:
     parent, leaf = addition.parent, addition.leaf
     if parent is not None and _is_switch(topology, f"{parent}/{leaf}"):
         return replace(addition, leaf=f"{parent}/{leaf}", parent=None)
-    switches = topology.switches_known_as(leaf)
+    switches = switch_names.known_as(topology, leaf)
     if len(switches) > 1:
         raise _error(f"{leaf} is part of several switches: {' and '.join(switches[:3])}")
     return replace(addition, leaf=switches[0]) if switches else addition

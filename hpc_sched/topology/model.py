@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -27,16 +26,6 @@ from hpc_sched.topology.tree import (
 
 if TYPE_CHECKING:
     from hpc_sched.topology.links import Cables
-
-_MAC = re.compile(r"[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}\Z|[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}\Z", re.I)
-_SEPARATOR = re.compile(r"[:.-]")
-_GUID = re.compile(r"(?:S-|H-)?(?:0x)?([0-9a-f]{1,16})\Z", re.IGNORECASE)
-
-
-def normalized_id(id_: str) -> str:
-    """Return a GUID or MAC address as 16 lower-case digits; another id in lower case."""
-    found = _GUID.match(_SEPARATOR.sub("", id_) if _MAC.match(id_) else id_)
-    return found[1].lower().rjust(16, "0") if found else id_.lower()
 
 
 def _check_ids(ids: Mapping[str, str], hosts: Mapping[str, int]) -> None:
@@ -274,21 +263,6 @@ class Topology:
             return self._switch_index[name]
         except KeyError:
             raise exceptions.UnknownHostError(f"switch {name!r} is not in the topology") from None
-
-    def switches_known_as(self, name: str) -> tuple[str, ...]:
-        """Return the switches with this name, else those with such a member or id. O(switches).
-
-        A GUID may be written with or without 0x, zeros or a leading ``S-``; several switches of
-        the tree may have one member in common.
-        """
-        if name in self._switch_index:
-            return (name,)
-        wanted = normalized_id(name)
-        return tuple(
-            switch.name
-            for switch in self.switches
-            if name in switch.members or wanted in map(normalized_id, switch.ids)
-        )
 
     def hops(self, a: str, b: str) -> float:
         """Return the switches on the path between two hosts, in O(depth).

@@ -40,9 +40,13 @@ YAML = _corpus(
         '    - name: leaf02\n      hosts: [node019, node020, "gpu[1-4]"]\n',
         "switches:\n- {name: west, switches: [{name: l1, hosts: 'a[1-2]'}, {name: l2, hosts: b}]}\n"
         "- {name: east, hosts: [{name: 'e[1-2]', processor: &p gold}, {name: f, processor: *p}]}\n",
+        "oversubscription: {pod: 2}\nuplinks: {leaf: &u 4 x 100}\nhost_links: 1 x 25\nswitches:\n"
+        "- name: core\n  switches:\n  - name: pod1\n    uplinks: [2 x 100, 1 x 400, 2]\n"
+        "    switches: [{name: l1, hosts: a, uplinks: *u}, {name: l2, host_links: 8 x 400, "
+        "hosts: [b, {name: c, links: 2 x 2.5}]}]\n",
     ],
-    _RANGES + " levels: switches: name: hosts: processor: - {} [] {name: x} &a *a << ? | > --- "
-    "... !!str !!binary %YAML ' \" # : leaf pod core ~",
+    _RANGES + " levels: switches: name: hosts: processor: uplinks: host_links: links: 4 x 100 - {} "
+    "[] {name: x} &a *a << ? | > --- ... !!str !!binary %YAML ' \" # : leaf pod core ~",
 )
 
 SLURM_CONF = _corpus(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hpc_sched import digests, exceptions
-from hpc_sched.topology import Topology, canonical_text
+from hpc_sched.topology import Topology, canonical_text, switch_names
 from hpc_sched.topology.compare import difference
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.readers.text_driver import Text
@@ -52,7 +52,7 @@ def rails(**host_ids: str) -> Topology:
     ],
 )
 def test_a_switch_is_found_by_each_of_its_names(name: str, switches: list[str]):
-    assert list(rails().switches_known_as(name)) == switches
+    assert list(switch_names.known_as(rails(), name)) == switches
 
 
 def test_a_bare_metal_node_is_found_by_its_uuid_without_a_name_map():

@@ -12,7 +12,7 @@ from hpc_sched.sim.jobs.communication import Communications
 from hpc_sched.sim.network.links import fat_tree
 from hpc_sched.sim.network.neighbours.job_speeds import LINKS, JobNetwork
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers.yaml_ratios import MOST_RATIO
+from hpc_sched.topology.readers.yaml_links import MOST_RATIO
 
 RATIO_FORM = "LEVEL=RATIO,..."
 # Of a host's link: 10 Gb/s in bytes/s, and s. Only what depends on latencies depends on the rate.

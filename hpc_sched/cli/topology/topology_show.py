@@ -10,7 +10,7 @@ from hpc_sched.cli.common.argument_types import argument, exclusive, number
 from hpc_sched.cli.common.base_command import HPCSchedCommand, Table, TextLister
 from hpc_sched.cli.topology import switch_tree
 from hpc_sched.cli.topology.topology_check import MEMBERS, summary
-from hpc_sched.topology import plurals
+from hpc_sched.topology import plurals, switch_names
 from hpc_sched.topology.model import Topology
 
 # Format to the module with its text_of(topology), which returns a text, or a text and warnings.
@@ -94,7 +94,7 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
 
 
 def _switches(topology: Topology, name: str) -> tuple[str, ...]:
-    found = topology.switches_known_as(name)
+    found = switch_names.known_as(topology, name)
     if not found:
         raise exceptions.UnknownHostError(f"switch {name!r} is not in the topology")
     if found != (name,):

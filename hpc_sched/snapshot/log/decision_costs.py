@@ -18,7 +18,7 @@ from hpc_sched.core.counterfactual.why_not import Use, WhyNot, counted, why_not
 from hpc_sched.core.logged.decision_entry import DecisionEntry
 from hpc_sched.core.logged.decision_summary import LANDED
 from hpc_sched.core.plan.time_limit import TimeLimit
-from hpc_sched.topology import plurals
+from hpc_sched.topology import plurals, switch_names
 from hpc_sched.topology.model import Topology
 
 # The fabric at hand, or None: the one of the record may have been another.
@@ -117,7 +117,7 @@ def _why_not(again: PlannedAgain, name: str, fabric: Fabric) -> WhyNot:
     if name in now:
         found = _of_leaf(again, name, now.leaf_of(name))
         return replace(found, reason=found.reason.replace("it is used:", "the leaf is used:", 1))
-    for switch in now.switches_known_as(name):
+    for switch in switch_names.known_as(now, name):
         return _of_leaf(again, name, switch)
     return WhyNot(name, "it is not in the fabric")
 

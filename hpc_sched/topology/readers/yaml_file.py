@@ -23,7 +23,8 @@ from hpc_sched.yaml_nodes import is_null, line_of
 
 # A level of switches nests a list and its keys.
 MAX_NESTING = 4 * MAX_LEVELS
-_SWITCH_KEYS = ("name", "switches", "hosts", "processor", "members", "ids")
+_LINKS = ("uplinks", "host_links")
+_SWITCH_KEYS = ("name", "switches", "hosts", "processor", "members", "ids", *_LINKS)
 
 
 class YamlFileDriver(TextDriver):
@@ -50,6 +51,8 @@ class _TreeReader:
     host_ids: dict[str, str] = field(default_factory=dict)
     members: dict[str, tuple[str, ...]] = field(default_factory=dict)
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    links: dict[str, dict[str, yaml.Node]] = field(default_factory=dict)  # by switch and key
+    host_links: dict[str, yaml.Node] = field(default_factory=dict)
     names: hostlist.Expansion = field(default_factory=hostlist.Expansion)
     switch_names: hostlist.Expansion = field(
         default_factory=lambda: hostlist.Expansion("switch name or id")
@@ -61,7 +64,7 @@ class _TreeReader:
         top = root
         with self.problems.collecting():
             fields = mapping(
-                *(root, "the file", ("levels", "oversubscription", "switches")),
+                *(root, "the file", ("levels", "oversubscription", "switches", *_LINKS)),
                 *("switches", "key 'switches' is missing"),
             )
             tree = self._switches(fields["switches"], ())
@@ -81,11 +84,12 @@ class _TreeReader:
             )
         except exceptions.TopologyError as error:
             raise self.problems.error(line_of(top), str(error)) from error
-        if "oversubscription" in fields:
-            # Few files have it, and none that a scheduler reads needs it.
-            from hpc_sched.topology.readers import yaml_ratios
+        stated = {key: fields[key] for key in ("oversubscription", *_LINKS) if key in fields}
+        if stated or any(self.links.values()) or self.host_links:
+            # Few files have them.
+            from hpc_sched.topology.readers import yaml_links
 
-            found = yaml_ratios.with_ratios(found, fields["oversubscription"], self.problems)
+            found = yaml_links.with_links(found, stated, self.links, self.host_links, self.problems)
         return found
 
     def _switches(self, node: yaml.Node, above: tuple[str, ...]) -> dict[str, Any]:
@@ -126,6 +130,7 @@ class _TreeReader:
         for key, found in (("members", self.members), ("ids", self.ids)):
             if key in fields:
                 found[name] = self._listed(fields[key], f"{key} of switch {name!r}")
+        self.links[name] = {key: fields[key] for key in _LINKS if key in fields}
         if "hosts" in fields and "switches" in fields:
             raise invalid(item, f"switch {name!r} has both 'hosts' and 'switches'")
         if "hosts" in fields:
@@ -158,7 +163,7 @@ class _TreeReader:
     def _named_hosts(self, item: yaml.Node, leaf: str) -> list[str]:
         fields = {"name": item}
         if isinstance(item, yaml.MappingNode):
-            what, known = f"a host of leaf {leaf!r}", ("name", "processor", "id")
+            what, known = f"a host of leaf {leaf!r}", ("name", "processor", "id", "links")
             fields = mapping(item, what, known, "name", f"{what} has no name")
         name = fields["name"]
         stated = {key: text(fields[key], key) for key in ("processor", "id") if key in fields}
@@ -178,6 +183,8 @@ class _TreeReader:
             self.host_leaf[host] = leaf
         if "processor" in stated:
             self.host_processors |= dict.fromkeys(hosts, stated["processor"])
+        if "links" in fields:
+            self.host_links |= dict.fromkeys(hosts, fields["links"])
         if "id" in stated:
             if len(hosts) != 1:
                 raise invalid(name, f"id {stated['id']!r}: expected one host, found {len(hosts)}")

@@ -76,6 +76,7 @@ def _warnings(topology: Topology, names: Mapping[str, str]) -> list[str]:
         if old != new
     )
     has_processors = topology.host_processors or any(one.processor for one in topology.switches)
+    has_links = topology.host_links or any(one.links for one in topology.switches)
     left_out = (
         (
             topology.levels != level_names(topology.depth),
@@ -84,5 +85,6 @@ def _warnings(topology: Topology, names: Mapping[str, str]) -> list[str]:
         (has_processors, "processor types are left out"),
         (topology.host_ids, "ids of hosts are left out"),
         (topology.oversubscription, "the oversubscription of levels is left out"),
+        (has_links, "uplinks and links of hosts are left out"),
     )
     return [*renamed, *(text for is_given, text in left_out if is_given)]

@@ -1,6 +1,7 @@
 """A topology as a file of the driver ``yaml``."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -8,6 +9,8 @@ import yaml
 
 from hpc_sched import decimals, exceptions
 from hpc_sched.topology import hostlist
+from hpc_sched.topology.grouping import by_key
+from hpc_sched.topology.links import Cables
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import MAX_LEVELS, Switch
 
@@ -21,17 +24,23 @@ _WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n")
 def text_of(topology: Topology) -> str:
     """Return a topology as a file; TopologyError for a name or depth that cannot be read again.
 
-    The hosts of a leaf are folded and sorted by name. Linear.
+    The hosts of a leaf are folded and sorted by name. The usual uplinks of a level and links of
+    hosts are stated once, where all have some. Linear.
     """
     check_depth(topology)
     below, hosts = topology.children(), topology.leaf_hosts()
+    usual = _usual_uplinks(topology)
+    host_links = [topology.host_links.get(host) for host in topology.hosts]
+    of_all_hosts = _usual(host_links)
     levels = ", ".join(_scalar(name, "level") for name in topology.levels)
-    ratios = ", ".join(
-        f"{_scalar(level, 'level')}: {decimals.text_of(ratio)}"
-        for level, ratio in topology.oversubscription.items()
-    )
-    stated = [f"oversubscription: {{{ratios}}}"] if ratios else []
-    lines = [f"levels: [{levels}]", *stated, "switches:"]
+    ratios = {level: decimals.text_of(ratio) for level, ratio in topology.oversubscription.items()}
+    uplinks = {level: _cables(one) for level, one in usual.items()}
+    lines = [f"levels: [{levels}]"]
+    for key, by_level in (("oversubscription", ratios), ("uplinks", uplinks)):
+        texts = ", ".join(f"{_scalar(level, 'level')}: {text}" for level, text in by_level.items())
+        lines += [f"{key}: {{{texts}}}"] if texts else []
+    lines += [f"host_links: {_cables(of_all_hosts)}"] if of_all_hosts else []
+    lines.append("switches:")
     roots = [s for s, switch in enumerate(topology.switches) if switch.parent < 0]
     # A stack: children follow their switch.
     waiting = [(s, "") for s in reversed(roots)]
@@ -39,11 +48,14 @@ def text_of(topology: Topology) -> str:
         s, indent = waiting.pop()
         switch = topology.switches[s]
         lines += [indent + line for line in _head(switch)]
+        up = switch.links.uplinks if switch.links and switch.parent >= 0 else None
+        if up and up.number and up != usual.get(topology.levels[switch.level - 1]):
+            lines.append(f"{indent}  uplinks: {_cables(up)}")
         if below[s]:
             lines.append(f"{indent}  switches:")
             waiting += [(child, indent + "  ") for child in reversed(below[s])]
         else:
-            lines += [indent + line for line in _hosts(topology, switch, hosts[s])]
+            lines += [indent + line for line in _hosts(topology, switch, hosts[s], of_all_hosts)]
     return "\n".join(lines) + "\n"
 
 
@@ -53,6 +65,36 @@ def check_depth(topology: Topology) -> None:
         raise exceptions.TopologyError(
             f"expected at most {MAX_LEVELS} levels of switches, found {topology.depth}"
         )
+
+
+def _usual_uplinks(topology: Topology) -> dict[str, Cables]:
+    """Return the usual uplinks of the levels on which all switches below others have some.
+
+    Not of one whose oversubscription is stated too: a file has one of the two.
+    """
+    stated = by_key(
+        (topology.levels[one.level - 1], one.links.uplinks if one.links else None)
+        for one in topology.switches
+        if one.parent >= 0
+    )
+    return {
+        level: usual
+        for level in topology.levels
+        if level not in topology.oversubscription and (usual := _usual(stated.get(level, ())))
+    }
+
+
+def _usual(stated: Sequence[Cables | None]) -> Cables | None:
+    """Return the most frequent cables, of several the first; None if one has none or is alone."""
+    if not all(one and one.number for one in stated):
+        return None
+    most, count = next(iter(Counter(stated).most_common(1)), (None, 0))
+    return most if count > 1 else None
+
+
+def _cables(cables: Cables) -> str:
+    parts = cables.parts()
+    return parts[0] if len(parts) == 1 else f"[{', '.join(parts)}]"
 
 
 def _head(switch: Switch) -> Iterator[str]:
@@ -80,7 +122,9 @@ def _is_several(name: str) -> bool:
     return not set(name).isdisjoint(",[]")
 
 
-def _hosts(topology: Topology, leaf: Switch, hosts: Sequence[str]) -> Iterator[str]:
+def _hosts(
+    topology: Topology, leaf: Switch, hosts: Sequence[str], usual: Cables | None
+) -> Iterator[str]:
     items = []
 
     def attributes(host: str) -> dict[str, str]:
@@ -88,7 +132,9 @@ def _hosts(topology: Topology, leaf: Switch, hosts: Sequence[str]) -> Iterator[s
             "processor": topology.host_processors.get(host),
             "id": topology.host_ids.get(host),
         }
-        return {key: value for key, value in stated.items() if value is not None}
+        found = {key: _quoted_text(text, key) for key, text in stated.items() if text is not None}
+        links = topology.host_links.get(host)
+        return found | ({"links": _cables(links)} if links and links != usual else {})
 
     for stated, names in groupby(hosts, key=attributes):
         try:
@@ -100,7 +146,7 @@ def _hosts(topology: Topology, leaf: Switch, hosts: Sequence[str]) -> Iterator[s
         for text in texts:
             item = _scalar(text, "host")
             if stated:
-                more = (f"{key}: {_quoted_text(value, key)}" for key, value in stated.items())
+                more = (f"{key}: {value}" for key, value in stated.items())
                 item = f"{{name: {_quoted(text)}, {', '.join(more)}}}"
             items.append(item)
     if len(items) == 1 and not items[0].startswith("{"):

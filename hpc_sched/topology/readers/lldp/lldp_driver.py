@@ -57,8 +57,8 @@ class LldpDriver(TextDriver):
         """
         found, faults = reports.read(content, name)
         devices = Devices(found, self.switch_pattern, name)
-        cables = list(_cables(devices, self.port_pattern))
-        connected = {cable.a for cable in cables}
+        cables = _cables(devices, self.port_pattern)
+        connected = {end for cable in cables for end in (cable.a, cable.b)}
         if connected.isdisjoint(devices.hosts):
             raise exceptions.TopologyError(
                 f"{name}: expected hosts that are connected to switches, found "
@@ -106,24 +106,47 @@ def _unfiled(devices: Devices) -> list[str]:
     )
 
 
-def _cables(devices: Devices, ports: re.Pattern[str] | None) -> Iterator[Cable]:
-    """Yield the cables between switches and hosts, those of hosts from the host.
+def _cables(devices: Devices, ports: re.Pattern[str] | None) -> list[Cable]:
+    """Return the cables between switches and hosts, each once.
 
     A host's cable counts if the interface of the host matches the pattern. Its own name for that is
-    better than what it announces.
+    better than what it announces. Where both ends report, the one counts that sees more cables.
     """
+    seen: dict[tuple[str, str], dict[str, float | None]] = {}  # from, to; rate by interface
+    for here, there, interface, rate in _seen(devices, ports):
+        interfaces = seen.setdefault((here, there), {})
+        interfaces[interface] = interfaces.get(interface) or rate
+    found = []
+    for (here, there), interfaces in seen.items():
+        other = seen.get((there, here), {})
+        if _weight(interfaces) > _weight(other) or (
+            _weight(interfaces) == _weight(other) and here <= there
+        ):
+            found += [Cable(here, there, rate) for rate in interfaces.values()]
+    return found
+
+
+def _weight(interfaces: Mapping[str, float | None]) -> tuple[int, int]:
+    """Return the number of cables, and of those with a rate."""
+    return len(interfaces), sum(rate is not None for rate in interfaces.values())
+
+
+def _seen(
+    devices: Devices, ports: re.Pattern[str] | None
+) -> Iterator[tuple[str, str, str, float | None]]:
+    """Yield the device that reports a cable that counts, the other one, interface and rate."""
     hosts, switches, own = devices.hosts, devices.switches, {*devices.of_report.values()}
     for report in devices.reports:
         here = devices.of_report[report.name]
         for neighbour in report.neighbours:
             there = devices.of_chassis[neighbour.chassis]
-            if there in switches and (
+            to_switch = there in switches and (
                 here in switches or (here in hosts and matches(ports, neighbour.interface))
-            ):
-                yield Cable(here, there)
-            elif (
+            )
+            to_host = (
                 here in switches
                 and there in hosts
                 and (ports is None or (there not in own and ports.search(neighbour.port)))
-            ):
-                yield Cable(there, here)
+            )
+            if to_switch or to_host:
+                yield here, there, neighbour.interface, neighbour.rate

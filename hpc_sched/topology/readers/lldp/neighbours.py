@@ -1,17 +1,23 @@
 """The neighbours of one host or switch, as ``lldpcli show neighbors -f json`` prints them.
 
 ``json`` writes a list of one item as the item, and takes names as keys; ``json0`` always writes
-lists. The form ``summary`` has no capabilities. All of them are read::
+lists. The form ``summary`` has no capabilities, and only ``details`` has the kind of the link,
+which names its rate. All of them are read::
 
     {"lldp": {"interface": {"eth0": {"chassis": {"leaf1": {"id": {"value": "00:1b:.."}}}}}}}
     {"lldp": [{"interface": [{"name": "eth0", "chassis": [{"name": [{"value": "leaf1"}]}]}]}]}
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from hpc_sched.topology.hostlist import printable
+
+# Kinds of links as lldpd names them: 1000BaseTFD, 2p5GigT, 10GigBaseLR, 100GbaseCR4. Without a G
+# the number is that of Mb/s.
+_KIND = re.compile(r"([0-9]{1,5})(?:p([0-9]))?(G(?:ig)?)?(?:Base|T)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -30,6 +36,7 @@ class Neighbour:
     chassis: Chassis
     port: str  # name of the interface at the other end, or a description of it
     forwards: bool | None  # True if the device is a bridge or router; None where it does not say
+    rate: float | None = None  # Gb/s of the link; None where the device does not say
 
 
 def neighbours_of(document: object) -> list[Neighbour] | None:
@@ -72,6 +79,7 @@ def _neighbour(interface: str, found: dict[str, Any]) -> Neighbour | None:
         Chassis(id_, name),
         printable(port_name),
         _forwards(chassis.get("capability")),
+        _rate(port.get("auto-negotiation")),
     )
 
 
@@ -81,6 +89,16 @@ def _forwards(capabilities: object) -> bool | None:
         for one in _objects(capabilities)
     ]
     return any(found) if found else None
+
+
+def _rate(negotiation: object) -> float | None:
+    """Return the rate of the link in Gb/s, by the kind that is in use; None where unknown."""
+    current = next((_text(one.get("current")) for one in _objects(negotiation)), "")
+    found = _KIND.match(current)
+    if found is None:
+        return None
+    rate = float(f"{found[1]}.{found[2] or 0}") / (1 if found[3] else 1000)
+    return rate or None
 
 
 def _objects(found: object) -> list[dict[str, Any]]:

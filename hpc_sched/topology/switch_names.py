@@ -1,0 +1,31 @@
+"""The switches that a name stands for: their own names, those of members, GUIDs."""
+
+import re
+
+from hpc_sched.topology.model import Topology
+
+_MAC = re.compile(r"[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}\Z|[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}\Z", re.I)
+_SEPARATOR = re.compile(r"[:.-]")
+_GUID = re.compile(r"(?:S-|H-)?(?:0x)?([0-9a-f]{1,16})\Z", re.IGNORECASE)
+
+
+def known_as(topology: Topology, name: str) -> tuple[str, ...]:
+    """Return the switches with this name, else those with such a member or id. O(switches).
+
+    A GUID may be written with or without 0x, zeros or a leading ``S-``; several switches of
+    the tree may have one member in common.
+    """
+    if any(switch.name == name for switch in topology.switches):
+        return (name,)
+    wanted = _normalized_id(name)
+    return tuple(
+        switch.name
+        for switch in topology.switches
+        if name in switch.members or wanted in map(_normalized_id, switch.ids)
+    )
+
+
+def _normalized_id(id_: str) -> str:
+    """Return a GUID or MAC address as 16 lower-case digits; another id in lower case."""
+    found = _GUID.match(_SEPARATOR.sub("", id_) if _MAC.match(id_) else id_)
+    return found[1].lower().rjust(16, "0") if found else id_.lower()
