@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Reals
+from hpc_sched.topology.capacities import uplink_rates
 from hpc_sched.topology.model import Topology
 
 
@@ -83,19 +84,16 @@ def fat_tree(
         raise ValueError("rates and oversubscription must be more than 0")
     if not min(host_latency, uplink_latency) >= 0:
         raise ValueError("latencies must be 0 or more")
-    switches = topology.switches
-    below = np.bincount(topology.leaf_index, minlength=len(switches)) * float(host_rate)
-    up = np.zeros(len(switches))
-    for s in np.argsort(topology.switch_levels, kind="stable").tolist():
-        up[s] = below[s] / ratios[switches[s].level - 1]
-        if switches[s].parent >= 0:
-            below[switches[s].parent] += up[s]
+    switches = len(topology.switches)
+    counts = np.bincount(topology.leaf_index, minlength=switches)
+    below: Reals = counts * np.float64(host_rate)
+    up = uplink_rates(topology, below, ratios[topology.switch_levels - 1])
     hosts = np.ones(2 * len(topology.hosts))
     return Network(
         topology,
         capacity=np.concatenate([hosts * host_rate, up, up, [np.inf]]),
         latency=np.concatenate(
-            [hosts * host_latency, np.full(2 * len(switches), uplink_latency), [0.0]]
+            [hosts * host_latency, np.full(2 * switches, uplink_latency), [0.0]]
         ),
     )
 
