@@ -493,6 +493,11 @@ def processor_speeds(conf: cfg.ConfigOpts) -> dict[str, float]:
     return dict(_usable(conf, "processor_speeds"))
 
 
+def uplink_oversubscription(conf: cfg.ConfigOpts) -> dict[str, float]:
+    """Return the ratios that hold where a topology states none, by level; none if invalid."""
+    return dict(_usable(conf, "uplink_oversubscription"))
+
+
 def _usable(conf: cfg.ConfigOpts, name: str) -> Any:
     """Return the value of an option; its default if a reloaded nova.conf has an invalid one.
 
@@ -511,7 +516,8 @@ def check_value(opt: cfg.Opt, value: Any) -> None:
     """Raise ConfigError for numbers that only oslo.config accepts: empty, ``nan`` and ``inf``."""
     if value is None and opt.default is not None:
         raise exceptions.ConfigError(f"[hpc_sched] {opt.dest} has no value")
-    if isinstance(value, float) and not math.isfinite(value):
+    numbers = value.values() if isinstance(value, dict) else (value,)
+    if not all(math.isfinite(number) for number in numbers if isinstance(number, float)):
         raise exceptions.ConfigError(f"[hpc_sched] {opt.dest} = {value}: expected a finite number")
 
 

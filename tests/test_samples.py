@@ -8,6 +8,7 @@ import pytest
 from oslo_config import cfg
 
 from hpc_sched import conf, topology
+from hpc_sched.topology.capacities import HOST_LINK_RATE, LinkDefaults, capacities
 from tests.unit.fabrics import check
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,6 +36,11 @@ def test_the_sample_of_the_options_is_current():
         ("processor_speeds = gold=3,old=nan", "processor_speeds .* old: expected a number above"),
         ("processor_speeds = gold=0", "processor_speeds .* gold: expected a number above 0"),
         ("processor_speeds = gold=1,gold=2", "processor_speeds .* gold again"),
+        ("uplink_oversubscription = leaf", "uplink_oversubscription .* NAME:VALUE pairs"),
+        ("uplink_oversubscription = leaf:0", "uplink_oversubscription .* greater than or equal"),
+        ("uplink_oversubscription = leaf:nan", "uplink_oversubscription = .*nan.*: expected a"),
+        ("host_link_rate = nan", "host_link_rate = nan: expected a finite"),
+        ("host_link_rate = 0", "host_link_rate .* greater than or equal"),
     ],
 )
 def test_a_wrong_value_in_the_file_is_found_at_start_and_named(tmp_path: Path, line, error):
@@ -45,6 +51,17 @@ def test_a_wrong_value_in_the_file_is_found_at_start_and_named(tmp_path: Path, l
     options([], default_config_files=[str(path)])
     with pytest.raises(ValueError, match=error):
         conf.check(options)
+
+
+def test_ratios_by_level_are_read_and_an_invalid_one_counts_for_none(tmp_path: Path):
+    path = tmp_path / "nova.conf"
+    for text, ratios in (("leaf:4,pod:2", {"leaf": 4.0, "pod": 2.0}), ("leaf:nan", {})):
+        path.write_text(f"[hpc_sched]\nuplink_oversubscription = {text}\n")
+        options = cfg.ConfigOpts()
+        conf.register_opts(options)
+        options([], default_config_files=[str(path)])
+        assert conf.uplink_oversubscription(options) == ratios
+    assert conf.number(options, "host_link_rate") == HOST_LINK_RATE
 
 
 def test_the_sample_topology_is_the_one_that_its_drawing_shows():
@@ -58,6 +75,13 @@ def test_the_sample_topology_is_the_one_that_its_drawing_shows():
         "leaf04": 8,
     }
     assert fabric.hops("node001", "node032") == 5
+    rates = capacities(fabric, LinkDefaults())
+    names = [switch.name for switch in fabric.switches]
+    assert dict(zip(names, (rates.switches // 1000).tolist(), strict=True)) == {
+        "core1": 0,
+        **dict.fromkeys(("pod1", "pod2"), 800),
+        **dict.fromkeys(fabric.leaves, 400),
+    }
     assert fabric.processor_of("node017") == "gold-6338"
 
 

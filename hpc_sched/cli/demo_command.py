@@ -19,6 +19,7 @@ from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.cli.common.output import StatusLine
 from hpc_sched.demo import runs
 from hpc_sched.topology.model import Topology
+from hpc_sched.topology.switch_names import leaf_title
 from hpc_sched.topology.writers import yaml_writer
 
 STOCK, LISTING1, PLUGIN = "stock Nova", "Listing 1 alone", "with hpc_sched"
@@ -116,7 +117,7 @@ class _Progress:
 def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the leaves with the group's VMs, the runs side by side, and the costs below."""
     names = list(results)
-    titles = {leaf: topology.leaf_title(leaf) for leaf in topology.leaves}
+    titles = {leaf: leaf_title(topology, leaf) for leaf in topology.leaves}
     label = max(len("  least possible"), *map(len, titles.values())) + 2
     pictures = {
         leaf: [_cells(topology, leaf, result) for result in results.values()] for leaf in titles

@@ -1,11 +1,11 @@
-"""The options of nova.conf's section [hpc_sched] that say where the topology comes from."""
+"""The options of nova.conf's section [hpc_sched] on the topology: its source, and its links."""
 
 import functools
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from oslo_config import cfg
+from oslo_config import cfg, types
 
 from hpc_sched import exceptions
 from hpc_sched.configuration.option_value import value_of
@@ -63,6 +63,30 @@ OPTS = [
         option
         for argument, option in driver_options.OPTIONS.items()
         if argument not in driver_options.SOURCE
+    ),
+    cfg.Opt(
+        "uplink_oversubscription",
+        type=types.Dict(types.Float(min=0.001, max=1000)),
+        default={},
+        mutable=True,
+        help="Oversubscription of the switches of a level: LEVEL:RATIO, separated by commas, "
+        "lowest level first. Example: leaf:4,pod:2. A ratio is the rate of the links below a "
+        "switch over the rate of its uplinks.\n\n"
+        "It counts where the topology states neither uplinks of known rate nor a ratio: "
+        "``slurm``, ``ironic``, ``kubernetes`` and ``aggregates`` know neither, ``ibnetdiscover`` "
+        "and ``lldp`` find the cables, a file of ``yaml`` may have the keys ``uplinks`` and "
+        "``oversubscription``. A level that is not named has 1. Starting value: for each level the "
+        "ports of a switch that lead down over those that lead up, such as leaf:3 for 36 and 12.",
+    ),
+    cfg.FloatOpt(
+        "host_link_rate",
+        default=100.0,
+        min=0.001,
+        max=100000,
+        mutable=True,
+        help="Rate of all links of a host to its leaf switches in Gb/s, in one direction, for "
+        "hosts of which the topology states none. Starting value: the rate of one link, times the "
+        "rails of a host. Only its ratio to uplinks that the topology states matters.",
     ),
 ]
 GROUP = "hpc_sched"

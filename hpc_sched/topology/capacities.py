@@ -82,11 +82,6 @@ def uplink_rates(
     return up
 
 
-def unknown_levels(topology: Topology, defaults: LinkDefaults) -> list[str]:
-    """Return the levels of the options that a fabric does not have, sorted."""
-    return sorted(defaults.oversubscription.keys() - set(topology.levels))
-
-
 def _host_rates(topology: Topology, default: float) -> NDArray[np.int64]:
     """Return the rate of each host's links, Mb/s. Shape (hosts,)."""
     rates = _Rates()

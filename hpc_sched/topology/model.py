@@ -282,13 +282,6 @@ class Topology:
         """Return the name of the leaf switch above a host, in O(1)."""
         return self.switches[int(self.groups[0, self.index_of(host)])].name
 
-    def leaf_title(self, leaf: str) -> str:
-        """Return a leaf's name, after that of the switch above it unless that is a root."""
-        above = self.switches[self.switch_index(leaf)].parent
-        if above < 0 or self.switches[above].parent < 0:
-            return leaf
-        return f"{self.switches[above].name} {leaf}"
-
     def ancestors(self, host: str) -> tuple[str, ...]:
         """Return the names of the switches above a host, leaf first."""
         above = self.upwards(self.groups.item(0, self.index_of(host)))

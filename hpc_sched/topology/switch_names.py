@@ -1,4 +1,4 @@
-"""The switches that a name stands for: their own names, those of members, GUIDs."""
+"""Names of switches as people write and read them: members and GUIDs, leaves with their pod."""
 
 import re
 
@@ -23,6 +23,14 @@ def known_as(topology: Topology, name: str) -> tuple[str, ...]:
         for switch in topology.switches
         if name in switch.members or wanted in map(_normalized_id, switch.ids)
     )
+
+
+def leaf_title(topology: Topology, leaf: str) -> str:
+    """Return a leaf's name, after that of the switch above it unless that is a root."""
+    above = topology.switches[topology.switch_index(leaf)].parent
+    if above < 0 or topology.switches[above].parent < 0:
+        return leaf
+    return f"{topology.switches[above].name} {leaf}"
 
 
 def _normalized_id(id_: str) -> str:

@@ -22,6 +22,7 @@ from hpc_sched.nova_glue.io.aggregates_driver import AggregatesDriver
 from hpc_sched.snapshot.snapshot_model import Aggregate
 from hpc_sched.topology import canonical_text
 from hpc_sched.topology.readers import aggregate_tree
+from hpc_sched.topology.readers.text_driver import Text
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import faults
@@ -116,6 +117,90 @@ def test_another_processor_type_of_the_root_is_seen_where_a_host_has_it(
     assert loaded_topology.reload() == is_changed
     used = loaded_topology.current()
     assert used.digest == digests.of(canonical_text.lines_of(topology.load("yaml", path=path)))
+
+
+#        core
+#      /   |   \
+#  leaf1 leaf2 leaf3     uplinks and links of hosts as a test states them
+LINKED = """\
+{stated}
+switches:
+- name: core
+  switches:
+  - {{name: leaf1, hosts: n1}}
+  - {{name: leaf2, hosts: n2}}
+  - {{name: leaf3, {own}hosts: n3}}
+"""
+
+
+def linked(stated: str = "", own: str = "") -> str:
+    return LINKED.format(stated=stated, own=own)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        (
+            linked("uplinks: {leaf: 4 x 100}"),
+            linked("uplinks: {leaf: 4 x 200}"),
+            "links changed: leaf[1-3]",
+        ),
+        (linked(), linked("uplinks: {leaf: 4 x 100}"), "links changed: leaf[1-3]"),
+        (linked("uplinks: {leaf: 4 x 100}"), linked(), "links changed: leaf[1-3]"),
+        (
+            linked("uplinks: {leaf: 4 x 100}"),
+            linked("uplinks: {leaf: 4 x 100}", "uplinks: 3 x 100, "),
+            "links changed: leaf3",
+        ),
+        (
+            linked("oversubscription: {leaf: 4}"),
+            linked("oversubscription: {leaf: 2}"),
+            "oversubscription changed: leaf",
+        ),
+        (linked(), linked("oversubscription: {leaf: 2}"), "oversubscription changed: leaf"),
+        (
+            linked("host_links: 1 x 100"),
+            linked("host_links: 2 x 100"),
+            "host links changed: n[1-3]",
+        ),
+    ],
+)
+def test_changed_links_and_ratios_are_used_though_no_place_has_changed(
+    change, caplog, old, new, line
+):
+    change(old)
+    assert loaded_topology.reload()
+    caplog.clear()
+    change(new)
+    assert loaded_topology.reload()
+    assert said(caplog, "INFO")[0].startswith(f"Topology changed: {line}; now 3 hosts, 3 leaves")
+    used, read = (loaded_topology.current().topology, YamlFileDriver(path="t"))
+    wanted = read.parse(Text(new.encode(), "t"))
+    assert used.details() == wanted.details()
+    assert (used.oversubscription, used.host_links) == (wanted.oversubscription, wanted.host_links)
+
+
+def test_leaves_with_half_of_the_uplinks_are_one_warning_a_load(change, caplog):
+    caplog.clear()
+    change(linked("uplinks: {leaf: 4 x 100}", "uplinks: 2 x 100, "))
+    assert loaded_topology.reload()
+    sentence = (
+        "Topology: leaf with uplinks of 2 x 100 Gb/s, at most half of the median, 4 x 100 Gb/s: "
+        "leaf3"
+    )
+    assert said(caplog, "WARNING") == [sentence]
+    assert not loaded_topology.reload()
+    assert said(caplog, "WARNING") == [sentence]
+
+
+def test_a_level_of_uplink_oversubscription_that_the_fabric_does_not_have_is_named(change, caplog):
+    CONF.set_override("uplink_oversubscription", {"leaf": 4.0, "row": 2.0}, "hpc_sched")
+    caplog.clear()
+    change(MOVED)
+    assert loaded_topology.reload()
+    assert said(caplog, "WARNING") == [
+        "Topology: uplink_oversubscription names level 'row', expected one of leaf, pod"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,8 @@ def other(opt: cfg.Opt) -> Any:
         return ["one", "two"] if choices is None else list(choices)
     if isinstance(opt, cfg.DictOpt):
         return {"leaf": "other"}
+    if isinstance(opt.type, types.Dict):
+        return {"leaf": 4.0}
     if isinstance(opt.type, conf.SpeedsType):
         return "one=2"
     if isinstance(opt.type, types.String) and opt.type.choices:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.topology import Topology
-from hpc_sched.topology.capacities import LinkDefaults, capacities, unknown_levels
+from hpc_sched.topology.capacities import LinkDefaults, capacities
 from hpc_sched.topology.links import Cables, Links
 from hpc_sched.topology.tree import Details
 from tests.unit import fabrics
@@ -110,10 +110,6 @@ def test_equal_switches_have_equal_capacities_whatever_the_ratio():
     found = by_name(Topology.from_tree(tree), LinkDefaults({"leaf": 3, "pod": 1.7}, 12.345))
     assert len({found[f"p{p}"] for p in range(5)}) == 1
     assert len({rate for name, rate in found.items() if name.startswith("l")}) == 1
-
-
-def test_levels_of_the_options_that_the_fabric_does_not_have_are_known():
-    assert unknown_levels(Topology.from_tree(TREE), LinkDefaults({"row": 2, "leaf": 1})) == ["row"]
 
 
 def plain(topology: Topology, defaults: LinkDefaults) -> tuple[dict[str, int], dict[str, int]]:

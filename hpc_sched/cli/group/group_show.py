@@ -9,6 +9,7 @@ from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.groups import live_migration, server_groups
 from hpc_sched.topology import plurals
+from hpc_sched.topology.switch_names import leaf_title
 
 _COLUMNS = ("Name", "ID", "Status", "Host", "Leaf", "Above")
 _LEGEND = "1-9 + VMs of the group   x VMs of others   . none   ! takes no VMs   ? not in Nova"
@@ -99,7 +100,7 @@ def _best_move(cloud: Cloud, best: live_migration.GroupMove | None) -> list[str]
         return ["best move        none: no live migration of one VM lowers the cost"]
     move, topology = best.move, cloud.topology
     text = f"best move        {best.server.name} from {move.source} to {move.target}"
-    text += f" in {topology.leaf_title(topology.leaf_of(move.target))}"
+    text += f" in {leaf_title(topology, topology.leaf_of(move.target))}"
     text += f": Hop-Byte {terminal_text.hop_bytes(move.hop_bytes)}"
     return [text + (f", all under one {best.level}" if move.is_together else "")]
 
@@ -108,7 +109,7 @@ def _picture(cloud: Cloud, placed: server_groups.GroupPlacement) -> list[str]:
     topology = cloud.topology
     every = len(topology.leaves) <= _MAX_LEAVES
     shown = [leaf for leaf in topology.leaves if every or leaf in placed.leaves]
-    titles = [topology.leaf_title(leaf) for leaf in shown]
+    titles = [leaf_title(topology, leaf) for leaf in shown]
     width = max(map(len, titles), default=0) + 2
     lines = [
         title.ljust(width)

@@ -257,3 +257,10 @@ def _log_remarks(topology: Topology) -> None:
     more = len(topology.remarks) - MAX_PROBLEMS
     if more > 0:
         LOG.warning("Topology: %d more remarks, see hpc-sched topology validate", more)
+    ratios = conf.uplink_oversubscription(CONF)
+    if ratios or any(switch.links for switch in topology.switches):
+        # Most descriptions state no links.
+        from hpc_sched.topology.compare import lint
+
+        if found := lint.of_load(topology, ratios):
+            LOG.warning("Topology: %s", "; ".join(found))

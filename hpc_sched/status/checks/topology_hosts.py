@@ -2,12 +2,13 @@
 
 import re
 
-from hpc_sched import exceptions
+from hpc_sched import conf, exceptions
 from hpc_sched.configuration import topology_options
 from hpc_sched.nova_glue.io import fabric
 from hpc_sched.status.finding import Findings, failure, first_listed, good, warning
 from hpc_sched.status.inspected_cloud import CONF, InspectedCloud, unread_cells
 from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.compare import lint
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
 
@@ -28,6 +29,8 @@ def check(cloud: InspectedCloud) -> Findings:
     yield good(f"{topology.summary()} ({source}).")
     yield from map(warning, first_listed([f"incomplete: {text}" for text in topology.incomplete]))
     yield from map(warning, first_listed(topology.remarks))
+    ratios = conf.uplink_oversubscription(CONF)
+    yield from map(warning, first_listed(lint.of_load(topology, ratios)))
     try:
         yield from _coverage(topology, cloud)
     except exceptions.DatabaseError as error:

@@ -45,6 +45,22 @@ def usual_uplinks(topology: Topology) -> dict[str, Cables]:
     return found
 
 
+def of_load(topology: Topology, oversubscription: Mapping[str, float]) -> list[str]:
+    """Return sentences on links for the log of a program that loads a topology.
+
+    :param oversubscription: of the options, by level
+    """
+    unknown = sorted(oversubscription.keys() - set(topology.request_levels))
+    known = ", ".join(topology.request_levels)
+    return [
+        *few_uplinks(topology),
+        *(
+            f"uplink_oversubscription names level {level!r}, expected one of {known}"
+            for level in unknown
+        ),
+    ]
+
+
 def few_uplinks(topology: Topology) -> list[str]:
     """Return a sentence for all switches of a level with as few uplinks, at most half of most.
 
