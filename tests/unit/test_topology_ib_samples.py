@@ -9,7 +9,13 @@ import networkx
 import pytest
 
 from hpc_sched.topology import Topology
+from hpc_sched.topology.capacities import LinkDefaults, capacities
+from hpc_sched.topology.compare import difference, lint
+from hpc_sched.topology.links import Cables
 from hpc_sched.topology.readers import topology_driver
+from hpc_sched.topology.readers.text_driver import Text
+from hpc_sched.topology.readers.yaml_file import YamlFileDriver
+from hpc_sched.topology.writers import yaml_writer
 from tests import sample_data
 from tests.ib_dumps import read, switches_between
 from tests.unit.fabrics import check
@@ -112,3 +118,89 @@ def test_links_of_the_dgx_fabric_are_hardly_oversubscribed(superpod: Topology):
         if switch.level == 1:
             assert switch.links.oversubscription is not None
             assert 0.9 < switch.links.oversubscription < 1.1
+
+
+_NAMED = re.compile(r'^Switch\s.*# "MF0;([^:]+):.*\n((?:\[.*\n)*)', re.MULTILINE)
+_CABLE = re.compile(r'^\[\d+\]\s+"([SH])-\w+"\[\d+\].*# "([^"]*)" lid \d+ (\w+)$', re.MULTILINE)
+
+
+def counted(content: bytes, spine: str) -> tuple[dict[str, int], Counter[str]]:
+    """Return the cables from each switch to spines, and from each host to any switch.
+
+    :param spine: part of the description of a spine switch
+    """
+    up: dict[str, int] = {}
+    hosts: Counter[str] = Counter()
+    for name, ports in _NAMED.findall(content.decode()):
+        cables = _CABLE.findall(ports)
+        up[name] = sum(kind == "S" and spine in there for kind, there, _ in cables)
+        hosts.update(there.split()[0] for kind, there, _ in cables if kind == "H")
+    return up, hosts
+
+
+@pytest.mark.parametrize(
+    ("name", "spine", "rate", "numbers"),
+    [
+        ("ib/ft2-2s4l32h.out", "spine", 56, [4] * 4),
+        ("ib/ft2-18s36l648h.out.gz", "spine", 100, [18] * 36),
+        # Of 4 switches each, and of 3 in the first one.
+        ("ib/dgx-superpod.out", "IBSPINE", 400, [53, 66, 67, 68, 70, 70, 67, 71]),
+    ],
+)
+def test_uplinks_are_those_that_a_count_of_the_lines_finds(
+    name: str, spine: str, rate: float, numbers: list[int]
+):
+    content = content_of(name)
+    up, hosts = counted(content, spine)
+    fabric = read(content)
+    found = []
+    for switch in fabric.switches:
+        assert switch.links is not None
+        if switch.level == 1:
+            members = switch.members or (switch.name,)
+            number = sum(up[member] for member in members)
+            assert switch.links.uplinks == Cables(((rate, number),))
+            found.append(number)
+        else:
+            assert switch.links.uplinks == Cables()
+    assert found == numbers
+    assert set(fabric.host_links) == set(fabric.hosts)
+    for host, links in fabric.host_links.items():
+        assert links == Cables(((rate, hosts[host]),))
+
+
+def test_capacities_of_the_dgx_fabric_are_those_of_its_cables(superpod: Topology):
+    found = capacities(superpod, LinkDefaults({"leaf": 9}, 1))
+    assert found.switches.tolist() == [
+        0, *(400_000 * number for number in (53, 66, 67, 68, 70, 70, 67, 71))
+    ]  # fmt: skip
+    assert Counter(found.hosts.tolist()) == {1_600_000: 109, 1_200_000: 10, 800_000: 2}
+
+
+def test_a_leaf_of_the_dgx_fabric_that_loses_half_of_its_cables_is_a_remark():
+    lines = content_of("ib/dgx-superpod.out").decode().split("\n")
+    section, cut = "", 0
+    kept = []
+    for line in lines:
+        section = line if line.startswith("Switch") else section
+        spine = "IBSPINE" in line and not line.startswith("Switch")
+        if "A09-P1-IBLEAF-0" in section and "-04:" in section and spine and cut < 36:
+            cut += 1
+        elif not ("IBSPINE" in section and "IBLEAF-0" in line and "-04:" in line):
+            kept.append(line)
+    fabric = read("\n".join(kept).encode())
+    assert lint.few_uplinks(fabric) == [
+        "leaf with uplinks of 32 x 400 Gb/s, at most half of the median, 67 x 400 Gb/s: "
+        "A09-P1-IBLEAF-[01-04]-04"
+    ]
+
+
+@pytest.mark.parametrize("name", ["ib/ft2-2s4l32h.out", "ib/dgx-superpod.out"])
+def test_a_dump_keeps_its_links_in_a_topology_file(name: str):
+    fabric = read(content_of(name))
+    text = yaml_writer.text_of(fabric)
+    written = YamlFileDriver(path="t").parse(Text(text.encode(), "t"))
+    assert not difference.between(fabric, written)
+    assert written.host_links == fabric.host_links
+    found = [capacities(one, LinkDefaults()).switches.tolist() for one in (fabric, written)]
+    assert found[0] == found[1]
