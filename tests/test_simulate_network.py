@@ -30,6 +30,8 @@ switches:
   - {name: leaf2, hosts: "b[1-6]"}
 """
 STATED = "levels: [leaf, core]\noversubscription: {leaf: 6}\n" + TREE
+# The same ratio by cables: 6 hosts of 100 Gb/s below 100 Gb/s.
+CABLED = "uplinks: {leaf: [2 x 25, 1 x 50]}\nhost_links: 1 x 100\n" + TREE
 ISLANDS = "switches:\n- {name: west, hosts: 'a[1-6]'}\n- {name: east, hosts: 'b[1-6]'}\n"
 ONE_LEAF = "switches:\n- {name: leaf1, hosts: 'a[1-6]'}\n"
 ONE_HOST = "switches:\n- {name: leaf1, hosts: a1}\n"
@@ -45,6 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in (
         ("tree", TREE),
         ("stated", STATED),
+        ("cabled", CABLED),
         ("islands", ISLANDS),
         ("one_leaf", ONE_LEAF),
         ("one_host", ONE_HOST),
@@ -220,6 +223,35 @@ def test_an_argument_holds_before_the_topology_file_and_the_file_before_1():
     assert factors() == even
     assert results(*JOBS, *on("tree"), *ALWAYS, "--oversubscription", "leaf=6")
     assert factors() == thin
+
+
+def test_the_uplinks_of_a_file_are_those_of_the_network():
+    results(*JOBS, *on("stated"), *ALWAYS)
+    thin = factors()
+    found = results(*JOBS, *on("cabled"), *ALWAYS)
+    assert found.settings["oversubscription"] == {"leaf": 6.0}
+    assert found.notes == ()
+    assert factors() == pytest.approx(thin)
+    without = results(*JOBS, *on("cabled"))
+    assert without.settings["oversubscription"] == {"leaf": 6.0}
+
+
+def test_an_argument_holds_before_the_uplinks_of_its_level():
+    results(*JOBS, *on("tree"), *ALWAYS)
+    even = factors()
+    argument = [*on("cabled"), *ALWAYS, "--oversubscription", "leaf=1"]
+    assert results(*JOBS, *argument).settings["oversubscription"] == {"leaf": 1.0}
+    assert factors() == pytest.approx(even)
+
+
+def test_a_leaf_with_fewer_uplinks_than_others_slows_the_jobs_that_use_it():
+    one = CABLED.replace('hosts: "b[1-6]"', 'uplinks: 1 x 10, hosts: "b[1-6]"')
+    assert one != CABLED
+    Path("one.yaml").write_text(one)
+    results(*JOBS, *on("cabled"), *ALWAYS)
+    thin = factors()
+    results(*JOBS, *on("one"), *ALWAYS)
+    assert sum(factors()) > sum(thin)
 
 
 @pytest.mark.parametrize(

@@ -42,15 +42,31 @@ def capacities(topology: Topology, defaults: LinkDefaults) -> Capacities:
 
     A host that the description does not name is a leaf with the capacity of the host's own link.
     """
+    up, hosts = link_rates(topology, defaults)
+    has_uplinks = np.array([switch.parent for switch in topology.switches]) >= 0
+    return Capacities(np.where(has_uplinks, up, 0), hosts)
+
+
+def link_rates(
+    topology: Topology, defaults: LinkDefaults
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the capacities of switches and hosts; roots have uplinks by their ratio too, Mb/s.
+
+    That is for networks in which a last switch connects islands.
+    """
     hosts = _host_rates(topology, defaults.host_rate)
-    above = np.array([switch.parent for switch in topology.switches]) >= 0
     ratios = {**defaults.oversubscription, **topology.oversubscription}
     by_level = np.array([ratios.get(level, 1.0) for level in topology.levels])
     ratio = by_level[topology.switch_levels - 1]
     ratio[topology.leaf_index[topology.described :]] = 1.0
     below = np.bincount(topology.leaf_index, hosts, len(ratio)).astype(np.float64)
     up = uplink_rates(topology, below, ratio, stated=_stated_rates(topology), whole=True)
-    return Capacities(np.where(above, up, 0).astype(np.int64), hosts)
+    return up.astype(np.int64), hosts
+
+
+def states_links(topology: Topology) -> bool:
+    """True if a description states links of a host, or uplinks of known rate."""
+    return bool(topology.host_links) or not np.isnan(_stated_rates(topology)).all()
 
 
 def uplink_rates(

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 
 from hpc_sched import exceptions
 from hpc_sched.cli.simulate import default_run
@@ -9,8 +10,10 @@ from hpc_sched.sim import named_values
 from hpc_sched.sim.cluster.fat_tree import FatTree
 from hpc_sched.sim.jobs import communication
 from hpc_sched.sim.jobs.communication import Communications
-from hpc_sched.sim.network.links import fat_tree
+from hpc_sched.sim.network.links import fat_tree, of_description
 from hpc_sched.sim.network.neighbours.job_speeds import LINKS, JobNetwork
+from hpc_sched.topology.capacities import LinkDefaults, states_links
+from hpc_sched.topology.compare import lint
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.yaml_links import MOST_RATIO
 
@@ -62,8 +65,8 @@ def job_network(
 ) -> tuple[JobNetwork | None, tuple[str, ...]]:
     """Return the network, or None if jobs do not communicate, and notes.
 
-    Of each level the ratio of the argument holds, else that of the topology, else that of the
-    generated fabric, else 1.
+    Of each level the ratio of the argument holds, else the uplinks or the ratio of the topology,
+    else the ratio of the generated fabric, else 1.
 
     :param fabric: the generated one, or None
     :raises exceptions.ConfigError: for an unknown level, or a ratio out of bounds
@@ -73,17 +76,26 @@ def job_network(
     below_roots = topology.levels[:-1] or topology.levels
     generated = fabric.down_to_up if fabric is not None else None
     ratios = dict.fromkeys(below_roots, generated or 1.0) | dict(topology.oversubscription)
+    given: Mapping[str, float] = {}
     if args.oversubscription is not None:
-        ratios |= named_values.numbers(
+        given = named_values.numbers(
             *(args.oversubscription, "--oversubscription", topology.levels, RATIO_FORM),
             *(1 / MOST_RATIO, MOST_RATIO),
         )
-    links = fat_tree(
-        topology,
-        host_rate=_HOST_RATE,
-        oversubscription=[ratios.get(level, 1.0) for level in topology.levels],
-        host_latency=_HOST_LATENCY,
-    )
+        ratios |= given
+    stated = _without_uplinks(topology, given)
+    if states_links(stated):
+        ratios |= {**lint.oversubscription(stated), **given}
+        links = of_description(
+            stated, LinkDefaults(), usual_rate=_HOST_RATE, host_latency=_HOST_LATENCY
+        )
+    else:
+        links = fat_tree(
+            topology,
+            host_rate=_HOST_RATE,
+            oversubscription=[ratios.get(level, 1.0) for level in topology.levels],
+            host_latency=_HOST_LATENCY,
+        )
     found = JobNetwork(links, args.network_detail or LINKS, ratios)
     if args.network is None and args.network_file is None:
         assumed = f"--network {default_run.NETWORK}, {communications.shares.text} of the runtime"
@@ -94,9 +106,24 @@ def job_network(
     return found, () if any(ratios.get(level, 1.0) > 1 for level in levels) else (_EVEN,)
 
 
+def _without_uplinks(topology: Topology, ratios: Mapping[str, float]) -> Topology:
+    """Return a fabric that has some ratios in place of what it states of these levels."""
+    if not ratios:
+        return topology
+    levels = {topology.levels.index(level) + 1 for level in ratios}
+    return replace(
+        topology,
+        switches=tuple(
+            replace(switch, links=None) if switch.level in levels else switch
+            for switch in topology.switches
+        ),
+        oversubscription={**topology.oversubscription, **ratios},
+    )
+
+
 _EVEN = (
     "no level is oversubscribed, so that placements hardly change runtimes: --oversubscription, or "
-    "the key of this name in a topology file, states the ratios"
+    "the keys uplinks and oversubscription in a topology file, state the ratios"
 )
 
 

@@ -17,6 +17,7 @@ from hpc_sched.sim.measured.measured_window import ALL_OF_IT
 from hpc_sched.sim.queues.queue_discipline import Queue, QueueOptions
 from hpc_sched.sim.runtime import runtime_model
 from hpc_sched.sim.scenario import Run, Scenario
+from hpc_sched.topology.compare import lint
 from hpc_sched.topology.plurals import text as counted
 
 # The fields of QueueOptions, and the options of the command that set them.
@@ -131,7 +132,8 @@ def _ratios(scenario: Scenario, fabric: FatTree | None) -> Mapping[str, float] |
     if scenario.network is not None:
         return scenario.network.ratios
     if fabric is None:
-        return scenario.cluster.topology.oversubscription or None
+        topology = scenario.cluster.topology
+        return {**topology.oversubscription, **lint.oversubscription(topology)} or None
     return fabric.down_to_up
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Reals
-from hpc_sched.topology.capacities import uplink_rates
+from hpc_sched.topology.capacities import LinkDefaults, link_rates, uplink_rates
 from hpc_sched.topology.model import Topology
 
 
@@ -88,12 +88,40 @@ def fat_tree(
     counts = np.bincount(topology.leaf_index, minlength=switches)
     below: Reals = counts * np.float64(host_rate)
     up = uplink_rates(topology, below, ratios[topology.switch_levels - 1])
-    hosts = np.ones(2 * len(topology.hosts))
+    hosts = np.ones(len(topology.hosts)) * host_rate
+    return _network(topology, hosts, up, host_latency, uplink_latency)
+
+
+def of_description(
+    topology: Topology, defaults: LinkDefaults, *, usual_rate: float, host_latency: float = 0.0
+) -> Network:
+    """Return the links that a fabric states, scaled so that the median host has the usual rate.
+
+    Uplinks have no latency. O(hosts + switches).
+
+    :param defaults: what holds where the fabric states nothing
+    :param usual_rate: bytes/s
+    :param host_latency: of a host's link, s
+    """
+    up, hosts = link_rates(topology, defaults)
+    scale = np.float64(usual_rate / np.median(hosts))
+    own: Reals = hosts * scale
+    above: Reals = up * scale
+    return _network(topology, own, above, host_latency, 0.0)
+
+
+def _network(
+    topology: Topology, hosts: Reals, up: Reals, host_latency: float, uplink_latency: float
+) -> Network:
     return Network(
         topology,
-        capacity=np.concatenate([hosts * host_rate, up, up, [np.inf]]),
+        capacity=np.concatenate([hosts, hosts, up, up, [np.inf]]),
         latency=np.concatenate(
-            [hosts * host_latency, np.full(2 * switches, uplink_latency), [0.0]]
+            [
+                np.ones(2 * len(hosts)) * host_latency,
+                np.full(2 * len(up), uplink_latency),
+                [0.0],
+            ]
         ),
     )
 
