@@ -10,6 +10,7 @@ from hpc_sched import exceptions
 from hpc_sched.configuration import topology_options
 from hpc_sched.configuration.option_value import value_of
 from hpc_sched.core.logged.decision_summary import ACTIVE, SHADOW
+from hpc_sched.core.plan.objective import TRADEOFF
 from hpc_sched.core.processors import processor_speeds as speeds
 from hpc_sched.topology.readers import driver_options
 
@@ -235,7 +236,7 @@ OPTS = [
     ),
     cfg.FloatOpt(
         "bottleneck_tradeoff",
-        default=0.3,
+        default=float(TRADEOFF),
         min=0,
         mutable=True,
         help="How much more harm to others than that of least Hop-Byte a plan of "

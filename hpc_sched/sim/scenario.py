@@ -5,7 +5,8 @@ import math
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import astuple, dataclass, fields
-from functools import partial
+from fractions import Fraction
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO
 
@@ -14,6 +15,7 @@ import numpy as np
 from hpc_sched import exceptions
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.cost import Prices
+from hpc_sched.core.plan.objective import TRADEOFF
 from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Limits
@@ -30,9 +32,10 @@ from hpc_sched.sim.results import Result, result_of
 from hpc_sched.sim.runtime.runtime_model import RuntimeModel
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.simulation_input import NO_LIMITS, Failure, SimulationInput, drawn_failures
+from hpc_sched.topology.capacities import Capacities, LinkDefaults, capacities
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scenario:
     """The settings of all runs."""
 
@@ -48,6 +51,7 @@ class Scenario:
     ranking: ProcessorRanking = UNRANKED  # of processor types
     model: RuntimeModel | None = None
     network: JobNetwork | None = None  # None: no job waits for messages
+    tradeoff: Fraction | None = TRADEOFF  # of plans of least bottleneck
     mtbf: float | None = None  # s between two failures of one host; None: hosts do not fail
     repair: float = 3600.0  # s, mean
     requeue: bool = True
@@ -81,9 +85,18 @@ class Scenario:
             one_type=self.homogeneous == "true",
             slowdown=None if self.model is None else partial(self.model.factor_of, self.cluster),
             network=self.network,
+            capacities=self.capacities,
+            tradeoff=self.tradeoff,
             requeue=self.requeue,
             kills_overruns=self.overruns == "kill",
         )
+
+    @cached_property
+    def capacities(self) -> Capacities:
+        """What uplinks and hosts' links carry: in the network, or as the topology states."""
+        if self.network is not None:
+            return self.network.links.capacities()
+        return capacities(self.cluster.topology, LinkDefaults())
 
     def draws(self, policy: str) -> bool:
         """True if the runs of a policy with two seeds may differ.

@@ -13,7 +13,7 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, level_of
 from hpc_sched.core.extra_spec_names import BOTTLENECK, ISOLATED
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.plan.objective import Isolation, LeastBottleneck, Objective
+from hpc_sched.core.plan.objective import TRADEOFF, Isolation, LeastBottleneck, Objective
 from hpc_sched.core.plan.problem import KeptSums
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.plan.tie_order import TieOrder
@@ -54,7 +54,7 @@ class SimulationInput:
     network: JobNetwork | None = None  # that slows jobs down; None: none does
     # Of uplinks and hosts' links, for policies that read them; None: they plan without.
     capacities: Capacities | None = None
-    tradeoff: Fraction | None = None  # see LeastBottleneck
+    tradeoff: Fraction | None = TRADEOFF  # see LeastBottleneck
     requeue: bool = True  # whether a job that lost a host starts again, first in the queue
     kills_overruns: bool = False  # whether a job is ended when its walltime is over
 

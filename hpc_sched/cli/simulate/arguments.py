@@ -168,6 +168,9 @@ _RULES: tuple[Argument, ...] = (
         "(default: that of the snapshot, else 100)", at_least_zero, "SCORE"),
     number("--beta", "the same on hosts with a VM of class sync (default: likewise, else 60)",
         at_least_zero, "SCORE"),
+    number("--bottleneck-tradeoff",
+        "harm to others in policy bottleneck, as part of that of least Hop-Byte beyond it "
+        "(default: that of the snapshot, else 0.3)", at_least_zero, "X"),
     argument("--mdobp-classes",
         f"classes that MDOBP places in policy gupta2013, of {', '.join(mdobp_classes.CHOICES)} "
         f"(default: those of the snapshot, else {','.join(mdobp_classes.DEFAULT)})",

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import chain
 from typing import Any
 
@@ -13,6 +14,7 @@ from hpc_sched.cli.simulate.arguments import ALL
 from hpc_sched.cli.simulate.sharing_rules import SharingRules
 from hpc_sched.core.constraints import Constraints, level_of
 from hpc_sched.core.constraints.values import CONSTRAINTS
+from hpc_sched.core.plan.objective import TRADEOFF, tradeoff_of
 from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking
 from hpc_sched.sim.cluster import snapshot_cluster
 from hpc_sched.sim.cluster.cluster import Cluster, host_types, uniform
@@ -78,6 +80,7 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
         ranking=ranking,
         model=model,
         network=network,
+        tradeoff=_tradeoff(args, snapshot),
         prices=args.price,
         vm=(args.cores_per_vm, 0),
         measured=default_run.measured(args, jobs),
@@ -195,6 +198,15 @@ def _model(
         f"the model of {args.calibrate} is off the measured times by {found.residual:.1f} %",
         *found.notes,
     )
+
+
+def _tradeoff(args: argparse.Namespace, snapshot: Snapshot | None) -> Fraction | None:
+    """Return the bound on the harm of plans by bottleneck: the argument's, else the snapshot's."""
+    if args.bottleneck_tradeoff is not None:
+        return tradeoff_of(args.bottleneck_tradeoff)
+    if snapshot is None:
+        return TRADEOFF
+    return tradeoff_of(nova_options.option(snapshot, "bottleneck_tradeoff"))
 
 
 def _ranking(

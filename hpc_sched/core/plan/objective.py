@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from hpc_sched.core.arrays import Mask
     from hpc_sched.topology.capacities import Capacities
+
+
+# By how much more than in the plan of least Hop-Byte the sum of crossing by uplinks may be.
+TRADEOFF = Fraction(3, 10)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,8 +25,7 @@ class LeastBottleneck:
     """
 
     capacities: Capacities
-    # By how much more than in the plan of least Hop-Byte the sum of crossing by uplinks may be.
-    tradeoff: Fraction | None = None  # None: without a bound
+    tradeoff: Fraction | None = TRADEOFF  # None: without a bound
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,3 +39,8 @@ class Isolation:
 
 
 Objective: TypeAlias = LeastBottleneck | Isolation
+
+
+def tradeoff_of(number: float) -> Fraction | None:
+    """Return the bound that an option states, exactly as it is written; None for infinity."""
+    return Fraction(str(number)) if math.isfinite(number) else None

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Reals
-from hpc_sched.topology.capacities import LinkDefaults, link_rates, uplink_rates
+from hpc_sched.topology.capacities import Capacities, LinkDefaults, link_rates, uplink_rates
 from hpc_sched.topology.model import Topology
+
+_MEGABITS = 8e-6  # in a byte
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +51,14 @@ class Network:
         roots = [s for s, switch in enumerate(topology.switches) if switch.parent < 0]
         levels[roots] = -1
         return np.tile(levels, 2)
+
+    def capacities(self) -> Capacities:
+        """Return what uplinks and hosts' links carry, as the planner counts it."""
+        hosts, switches = len(self.topology.hosts), len(self.topology.switches)
+        rates = np.maximum(np.rint(self.capacity * _MEGABITS), 1)
+        has_uplinks = self.uplink_levels[:switches] >= 0
+        up = np.where(has_uplinks, rates[self.uplinks : self.uplinks + switches], 0)
+        return Capacities(up.astype(np.int64), rates[:hosts].astype(np.int64))
 
     def path_latency(self, paths: Array) -> Reals:
         """Return the latency of each path, s. Shape (paths,)."""
