@@ -13,6 +13,7 @@ from hpc_sched.sim.queues.in_order import Fcfs
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.simulation_input import Failure, SimulationInput
 from hpc_sched.topology import Topology
+from hpc_sched.topology.capacities import LinkDefaults, capacities
 from tests.unit import fabrics
 
 
@@ -39,12 +40,15 @@ class Simulated:
         self.log: list[str] = []
         self.records: list[JobRecord] = []
         loaded = policy if isinstance(policy, Policy) else POLICIES.load(policy)
+        there = on or cluster()
+        links = capacities(there.topology, LinkDefaults(dict.fromkeys(there.topology.levels, 4.0)))
+        given = {"capacities": links, **setting}
         self.simulation = Simulation(
-            SimulationInput(on or cluster(), loaded, **setting),  # type: ignore[arg-type]
+            SimulationInput(there, loaded, **given),  # type: ignore[arg-type]
             discipline or Fcfs(),
             jobs,
             failures=failures,
-            measures=Measures(on or cluster(), window=window),
+            measures=Measures(there, window=window),
             on_record=self.records.append,
             log=lambda entry: self.log.append(str(entry)),
         )

@@ -19,6 +19,8 @@ from tests.unit.simulated import Simulated, cluster
 JOBS = [Job(1, 0, 10, 3), Job(2, 1, 6, 4), Job(3, 2, 2, 5), Job(4, 3, 1, 1)]
 
 STARTS = {
+    # Three VMs send as much through the links of three hosts as through those of two.
+    "bottleneck": ["a1*2 a2", "b1*2 b2*2", "b1*2 b2*2 b3", "a2"],
     # By weight: leaf1 and leaf2 hold 3 alike and leaf1 has less left over; job 2 fits leaf2
     # alone; job 4 goes where least is left.
     "dudina2013": ["a1*2 a2", "b1*2 b2*2", "b1*2 b2*2 b3", "a2"],
@@ -30,6 +32,8 @@ STARTS = {
     "gupta2012-best-fit": ["a1*2 a2", "b1*2 b2*2", "b1*2 b2*2 b3", "a2"],
     # Class sync: planned leaves, and hosts by MDOBP, which prefers the fuller one.
     "gupta2013": ["a1*2 a2", "b1*2 b2*2", "b1*2 b2*2 b3", "a2"],
+    # Each job has a leaf for itself, or shares one with jobs that are wholly inside.
+    "isolated": ["a1*2 a2", "b1*2 b2*2", "b1*2 b2*2 b3", "a2"],
     "kueue-best-fit": ["a1*2 a2", "b1*2 b2*2", "b1*2 b2*2 b3", "a2"],
     # The smallest domains first, and hosts are the only level looked at.
     "kueue-least-free": ["a1*2 a2", "a2 b1*2 b2", "a2 b1*2 b2*2", "b3"],
@@ -217,12 +221,15 @@ def test_a_weigher_behind_the_filters_stays_below_the_switch_that_is_required(
     assert [record.outcome for record in strict.records] == ["refused"]
 
 
-OURS = ("exact-plan", "dudina2013", "gupta2012", "gupta2012-best-fit", "gupta2013")
+OURS = (
+    *("exact-plan", "bottleneck", "isolated"),
+    *("dudina2013", "gupta2012", "gupta2012-best-fit", "gupta2013"),
+)
 
 
 @pytest.mark.parametrize("app_class", ["sync", "async", "extreme", "none"])
 @pytest.mark.parametrize("policy", OURS)
-def test_the_first_five_keep_constraints_and_gupta2013_not_those_of_class_none(
+def test_the_first_seven_keep_constraints_and_gupta2013_not_those_of_class_none(
     policy: str, app_class: str
 ):
     """Of the fast hosts, b2 and b3 alone are under one leaf; the page says which jobs stay."""

@@ -8,10 +8,9 @@ from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.simulate import arguments, default_run, drawn_arguments
-from hpc_sched.core.extra_spec_names import BOTTLENECK
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS
 from hpc_sched.sim.cluster.fat_tree import FatTree
-from hpc_sched.sim.installed import POLICIES, QUEUES
+from hpc_sched.sim.installed import QUEUES
 from hpc_sched.sim.jobs.distributions import ZERO, Distribution, Mix
 from hpc_sched.sim.jobs.job_sources import Synthetic, Workload
 from hpc_sched.sim.measured.measured_window import ALL_OF_IT
@@ -99,6 +98,7 @@ def settings_of(
         "alpha": scenario.limits.alpha,
         "beta": scenario.limits.beta,
         "mdobp_classes": sorted(scenario.mdobp_classes),
+        "bottleneck_tradeoff": None if scenario.tradeoff is None else float(scenario.tradeoff),
         "interference_tolerance": scenario.interference.tolerance,
         "processor_order": scenario.ranking.order,
         "processor_speeds": scenario.ranking.speeds,
@@ -111,8 +111,7 @@ def settings_of(
         "total_vcpus": int(cluster.total[:, VCPUS].sum()),
         "total_memory_mb": int(cluster.total[:, MEMORY_MB].sum()),
     }
-    del found["seed"], found["bottleneck_tradeoff"]
-    found |= _tradeoff(scenario, runs)
+    del found["seed"]
     return {name: _plain(value) for name, value in sorted(found.items())}
 
 
@@ -127,14 +126,6 @@ def _network(scenario: Scenario) -> dict[str, Any]:
     if found.stated_by is not None:
         return detail
     return {"network": found.patterns, "communication": found.shares, **detail}
-
-
-def _tradeoff(scenario: Scenario, runs: Sequence[Run]) -> dict[str, Any]:
-    """Return the bound on harm, if any policy reads it."""
-    is_read = any(POLICIES.load(run.policy).objective == BOTTLENECK for run in runs)
-    if not is_read or scenario.tradeoff is None:
-        return {}
-    return {"bottleneck_tradeoff": float(scenario.tradeoff)}
 
 
 def _ratios(scenario: Scenario, fabric: FatTree | None) -> Mapping[str, float] | float | None:

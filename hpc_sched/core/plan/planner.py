@@ -4,8 +4,8 @@ plan          the public entry, on counts per host name
 solve_sizes   the plan of a group with constraints, at the largest size that fits
 attempts      the levels and sizes that it tries
 solve         the plan of a number of VMs
-  exact_leaf_counts  the best number of VMs for each leaf
-  best_fit      a good number for each leaf, once the time limit has passed
+  least_hop_byte  the best number of VMs for each leaf, or a good one once the limit has passed
+  plan_by_objective  the same where the group has another objective
   rejected      the Rejection
 """
 
@@ -15,17 +15,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import UNBOUND, Bounds, level_of
 from hpc_sched.core.hopbyte import hop_bytes_of_leaves
 from hpc_sched.core.plan import leaf_hosts
-from hpc_sched.core.plan.best_fit import best_fit
-from hpc_sched.core.plan.exact.best_counts import exact_leaf_counts
+from hpc_sched.core.plan.exact.best_counts import least_hop_byte
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.rejection import largest_gang, rejected
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import largest_branch_first, switches_with_room
-from hpc_sched.core.plan.time_limit import NO_LIMIT, Limit, TimeLimit, TimeLimitPassed
+from hpc_sched.core.plan.time_limit import NO_LIMIT, Limit, TimeLimit
 from hpc_sched.topology.model import Topology
 
 
@@ -129,21 +127,6 @@ def solve(
         answer = plan_by_objective.counts(problem, count, level, switches, bounds, limit)
         return answer if isinstance(answer, Rejection) else plan_of(*answer)
     return plan_of(problem, least_hop_byte(problem, count, level, switches, bounds, limit))
-
-
-def least_hop_byte(
-    problem: Problem, count: int, level: int, switches: Array, bounds: Bounds, limit: Limit
-) -> LeafCounts:
-    """Return the new VMs per leaf of least Hop-Byte, or in little time once the limit passes.
-
-    :param level: of the switch that must hold all VMs, members included
-    :param switches: those with room for all, at least one
-    """
-    try:
-        limit.check()
-        return exact_leaf_counts(problem, count, level, switches, bounds, limit)
-    except (OverflowError, TimeLimitPassed):
-        return best_fit(problem, count, level, bounds)
 
 
 def plan_of(problem: Problem, found: LeafCounts) -> Plan:

@@ -6,13 +6,18 @@ from fractions import Fraction
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import Bounds
-from hpc_sched.core.plan.bottleneck.achievable_counts import AchievableCounts
-from hpc_sched.core.plan.bottleneck.group_fabric import GroupFabric
-from hpc_sched.core.plan.bottleneck.host_rooms import host_rooms
-from hpc_sched.core.plan.bottleneck.least_bottleneck import least_bottleneck
-from hpc_sched.core.plan.bottleneck.permitted_hops import least_hops
-from hpc_sched.core.plan.bottleneck.resource import Harm, Resource, leaf_bounds, used_too_much
-from hpc_sched.core.plan.bottleneck.resource_bound import Added, ResourceBound
+from hpc_sched.core.plan.bottleneck.counts.achievable_counts import AchievableCounts
+from hpc_sched.core.plan.bottleneck.counts.group_fabric import GroupFabric
+from hpc_sched.core.plan.bottleneck.counts.least_bottleneck import least_bottleneck
+from hpc_sched.core.plan.bottleneck.least_hops.host_rooms import host_rooms
+from hpc_sched.core.plan.bottleneck.least_hops.permitted_hops import least_hops
+from hpc_sched.core.plan.bottleneck.resources.resource import (
+    Harm,
+    Resource,
+    leaf_bounds,
+    used_too_much,
+)
+from hpc_sched.core.plan.bottleneck.resources.resource_bound import Added, ResourceBound
 from hpc_sched.core.plan.objective import LeastBottleneck
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.time_limit import Effort, Limit, TimeLimitPassed

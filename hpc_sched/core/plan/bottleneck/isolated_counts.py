@@ -14,12 +14,12 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import Bounds
-from hpc_sched.core.plan.bottleneck.achievable_counts import AchievableCounts
-from hpc_sched.core.plan.bottleneck.group_fabric import GroupFabric
-from hpc_sched.core.plan.bottleneck.kind_tables import NEVER, KindTables, shared_out
-from hpc_sched.core.plan.bottleneck.permitted_hops import least_hops
-from hpc_sched.core.plan.bottleneck.resource import Resource, leaf_bounds, used_too_much
-from hpc_sched.core.plan.bottleneck.resource_bound import Added, ResourceBound
+from hpc_sched.core.plan.bottleneck.counts.achievable_counts import AchievableCounts
+from hpc_sched.core.plan.bottleneck.counts.group_fabric import GroupFabric
+from hpc_sched.core.plan.bottleneck.least_hops.permitted_hops import least_hops
+from hpc_sched.core.plan.bottleneck.resources.kind_tables import NEVER, KindTables, shared_out
+from hpc_sched.core.plan.bottleneck.resources.resource import Resource, leaf_bounds, used_too_much
+from hpc_sched.core.plan.bottleneck.resources.resource_bound import Added, ResourceBound
 from hpc_sched.core.plan.objective import Isolation
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.result import Gang

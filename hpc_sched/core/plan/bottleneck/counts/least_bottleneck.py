@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
-from hpc_sched.core.plan.bottleneck.achievable_counts import most_apart
+from hpc_sched.core.plan.bottleneck.counts.achievable_counts import most_apart
 
 
 def least_bottleneck(

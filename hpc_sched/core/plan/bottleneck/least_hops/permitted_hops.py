@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from hpc_sched.core.plan.bottleneck.achievable_counts import AchievableCounts
-from hpc_sched.core.plan.bottleneck.bounded_tree import Savings, bounded_tree
+from hpc_sched.core.plan.bottleneck.counts.achievable_counts import AchievableCounts
+from hpc_sched.core.plan.bottleneck.least_hops.bounded_tree import Savings, bounded_tree
 from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
 from hpc_sched.core.plan.exact.order import Greatest
 from hpc_sched.core.plan.exact.search import Point, Search, tops_of

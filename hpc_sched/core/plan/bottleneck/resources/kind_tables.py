@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.bottleneck.group_fabric import GroupFabric
+from hpc_sched.core.plan.bottleneck.counts.group_fabric import GroupFabric
 from hpc_sched.core.plan.maxplus import maxplus, splits
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.time_limit import NO_LIMIT, Limit

@@ -7,9 +7,9 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan import leaf_hosts
-from hpc_sched.core.plan.bottleneck.bounded_tree import Savings
-from hpc_sched.core.plan.bottleneck.group_fabric import HostKind
-from hpc_sched.core.plan.bottleneck.pairs_on_hosts import (
+from hpc_sched.core.plan.bottleneck.counts.group_fabric import HostKind
+from hpc_sched.core.plan.bottleneck.least_hops.bounded_tree import Savings
+from hpc_sched.core.plan.bottleneck.least_hops.pairs_on_hosts import (
     HeavyHost,
     heavy_hosts,
     light,

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from hpc_sched.core.arrays import Mask
-from hpc_sched.core.plan.bottleneck.group_fabric import GroupFabric, HostKind, Kind
+from hpc_sched.core.plan.bottleneck.counts.group_fabric import GroupFabric, HostKind, Kind
 
 
 def most_apart(everyone: int, bottleneck: Fraction, capacity: int) -> int:

@@ -8,12 +8,12 @@ worth little less can be the best within it: these are listed.
 from contextlib import suppress
 from dataclasses import dataclass
 
-from hpc_sched.core.plan.bottleneck.bounded_tree import Savings
-from hpc_sched.core.plan.bottleneck.kind_tables import KindTables, KindWay, shared_out
-from hpc_sched.core.plan.bottleneck.kind_values import KindValues
-from hpc_sched.core.plan.bottleneck.listed_ways import ListedWays, Prices
-from hpc_sched.core.plan.bottleneck.resource import MOST_USED, Resource
-from hpc_sched.core.plan.bottleneck.worth_elsewhere import WorthElsewhere
+from hpc_sched.core.plan.bottleneck.least_hops.bounded_tree import Savings
+from hpc_sched.core.plan.bottleneck.resources.kind_tables import KindTables, KindWay, shared_out
+from hpc_sched.core.plan.bottleneck.resources.kind_values import KindValues
+from hpc_sched.core.plan.bottleneck.resources.listed_ways import ListedWays, Prices
+from hpc_sched.core.plan.bottleneck.resources.resource import MOST_USED, Resource
+from hpc_sched.core.plan.bottleneck.resources.worth_elsewhere import WorthElsewhere
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.time_limit import Effort, EffortSpent, TimeLimitPassed
 

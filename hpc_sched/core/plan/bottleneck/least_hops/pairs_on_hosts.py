@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.bottleneck.achievable_counts import AchievableCounts
-from hpc_sched.core.plan.bottleneck.group_fabric import HostKind, Kind
+from hpc_sched.core.plan.bottleneck.counts.achievable_counts import AchievableCounts
+from hpc_sched.core.plan.bottleneck.counts.group_fabric import HostKind, Kind
 from hpc_sched.core.plan.maxplus import maxplus
 
 

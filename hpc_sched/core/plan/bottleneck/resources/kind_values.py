@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask
-from hpc_sched.core.plan.bottleneck.bounded_tree import Savings
-from hpc_sched.core.plan.bottleneck.kind_tables import NEVER
-from hpc_sched.core.plan.bottleneck.resource import Resource
+from hpc_sched.core.plan.bottleneck.least_hops.bounded_tree import Savings
+from hpc_sched.core.plan.bottleneck.resources.kind_tables import NEVER
+from hpc_sched.core.plan.bottleneck.resources.resource import Resource
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask
-from hpc_sched.core.plan.bottleneck.kind_tables import KindTables, KindWay
-from hpc_sched.core.plan.bottleneck.kind_values import KindValues
-from hpc_sched.core.plan.bottleneck.worth_elsewhere import WorthElsewhere
+from hpc_sched.core.plan.bottleneck.resources.kind_tables import KindTables, KindWay
+from hpc_sched.core.plan.bottleneck.resources.kind_values import KindValues
+from hpc_sched.core.plan.bottleneck.resources.worth_elsewhere import WorthElsewhere
 from hpc_sched.core.plan.time_limit import Effort, EffortSpent
 
 _MOST_AT_ONCE = 1 << 22  # sums of two lists: more take too much memory

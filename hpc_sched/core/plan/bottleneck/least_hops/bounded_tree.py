@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.bottleneck.achievable_counts import AchievableCounts
-from hpc_sched.core.plan.bottleneck.pairs_on_hosts import pairs_on_hosts
+from hpc_sched.core.plan.bottleneck.counts.achievable_counts import AchievableCounts
+from hpc_sched.core.plan.bottleneck.least_hops.pairs_on_hosts import pairs_on_hosts
 from hpc_sched.core.plan.exact.group_tree import (
     GroupTree,
     switches_above,

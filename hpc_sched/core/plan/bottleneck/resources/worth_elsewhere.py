@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.bottleneck.kind_tables import NEVER, KindTables
+from hpc_sched.core.plan.bottleneck.resources.kind_tables import NEVER, KindTables
 from hpc_sched.core.plan.maxplus import sums
 
 

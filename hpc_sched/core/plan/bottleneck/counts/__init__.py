@@ -1,0 +1,1 @@
+"""The numbers of VMs that links permit below each switch within a bottleneck."""

@@ -1,0 +1,1 @@
+"""The same within bounds on what plans use: harm to others, or leaves."""
