@@ -52,7 +52,7 @@ switches:
 """
 BROKEN_LINES = [
     "bad.yaml:4: unknown key 'speed' in a switch of switch 'spine'; known: name, switches, hosts, "
-    "processor, members, ids",
+    "processor, members, ids, uplinks, host_links",
     "bad.yaml:6: host 'n2' is under leaf 'b' and leaf 'c'",
     "bad.yaml:7: switch 'b' stands twice, first on line 5: a switch has one parent",
 ]
@@ -550,6 +550,64 @@ def test_diff_of_the_same_fabric_is_silent(call):
     assert call("diff", "fabric.yaml", "same.yaml") == (0, "", "")
     assert call("diff", "fabric.yaml", "-", "--brief", stdin=FABRIC) == (0, "", "")
     assert call("diff", "fabric.yaml", "--config-file", "nova.conf") == (0, "", "")
+
+
+LINKED = "uplinks: {leaf: 4 x 100, pod: 8 x 100}\nhost_links: 1 x 100\n" + FABRIC
+
+
+def test_diff_tells_changed_uplinks_and_ratios(call):
+    Path("linked.yaml").write_text(LINKED)
+    less = LINKED.replace('hosts: "n[09-12]"', 'uplinks: 2 x 100, hosts: "n[09-12]"')
+    assert call("diff", "linked.yaml", "-", stdin=less) == (
+        1,
+        "links of leaf03: 4 x 100 up became 2 x 100 up\n",
+        "",
+    )
+    rows = json.loads(call("diff", "linked.yaml", "-", "-f", "json", stdin=less)[1])
+    assert rows == [{"What": "links", "Names": "leaf03", "Old": "4 x 100 up", "New": "2 x 100 up"}]
+    Path("ratio.yaml").write_text("oversubscription: {leaf: 4}\n" + FABRIC)
+    other = "oversubscription: {leaf: 2}\n" + FABRIC
+    assert call("diff", "ratio.yaml", "-", "--brief", stdin=other) == (
+        1,
+        "oversubscription changed: leaf\n",
+        "",
+    )
+
+
+def test_diff_tells_what_only_one_of_the_two_states(call):
+    Path("linked.yaml").write_text(LINKED)
+    note = "only one of the two states links of 5 switches, links of 12 hosts: no difference\n"
+    assert call("diff", "fabric.yaml", "linked.yaml") == (0, "", note)
+    assert call("diff", "linked.yaml", "fabric.yaml") == (0, "", note)
+
+
+def test_uplinks_of_a_file_are_shown_converted_and_remarked_on(call):
+    text = LINKED.replace('hosts: "n[09-12]"', 'uplinks: [1 x 50, 1 x 100], hosts: "n[09-12]"')
+    Path("linked.yaml").write_text(text)
+    assert call("show", "linked.yaml")[1] == shown(
+        "switch        level  hosts  uplinks                ratio   processor  below",
+        "core1         core      12                                            3 leaves",
+        "├─ pod1       pod        8  8 x 100 Gb/s           1:1                2 leaves",
+        "│  ├─ leaf01  leaf       4  4 x 100 Gb/s           1:1     gold-6338  n[01-04]",
+        "│  └─ leaf02  leaf       4  4 x 100 Gb/s           1:1                n[05-08]",
+        "└─ pod2       pod        4  8 x 100 Gb/s           0.19:1             1 leaf",
+        "   └─ leaf03  leaf       4  1 x 100 + 1 x 50 Gb/s  2.67:1             n[09-12]",
+    )
+    code, out, _ = call("validate", "linked.yaml")
+    assert code == 0
+    assert out == shown(
+        "remark: leaf with uplinks of 1 x 100 + 1 x 50 Gb/s, at most half of the median, 4 x 100 "
+        "Gb/s: leaf03",
+        "remark: pod oversubscribed 0.19:1, where 1 of 2 are 1:1: pod2",
+        "ok: 12 hosts, 3 leaves, depth 3; uplinks: leaf 4 x 100 Gb/s, pod 8 x 100 Gb/s; "
+        "oversubscription: leaf 1:1, pod 1:1",
+    )
+    code, out, _ = call("convert", "linked.yaml", "--to", "yaml")
+    assert (code, call("diff", "linked.yaml", "-", stdin=out)) == (0, (0, "", ""))
+    code, out, err = call("convert", "linked.yaml", "--to", "slurm")
+    assert "warning: uplinks and links of hosts are left out\n" in err
+    assert 'label="1 x 100 + 1 x 50 Gb/s"' in call("convert", "linked.yaml", "--to", "dot")[1]
+    assert "links: 1 x 100 + 1 x 50 Gb/s up" in call("convert", "linked.yaml", "--to", "svg")[1]
 
 
 def test_diff_tells_every_change(call):

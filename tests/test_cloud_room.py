@@ -15,7 +15,9 @@ from hpc_sched.core.room.device_fitting import RecordedDevices
 from hpc_sched.snapshot import cloud_room, what_if
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.snapshot_model import Aggregate, Flavor, Server
+from hpc_sched.topology.links import Cables, Links
 from hpc_sched.topology.model import Topology
+from hpc_sched.topology.tree import Details
 from tests.snapshots import HOSTS, flavor, server, snapshot
 
 LEVELS = ("leaf", "pod", "core")
@@ -113,3 +115,23 @@ def test_devices_of_hosts_without_vms_are_read_in_an_emptied_cloud_too():
     unread = [node.host for node in cloud.snapshot.hypervisors if node.devices is None]
     assert unread == ["n01"]
     assert not any(any(node.used.values()) for node in cloud.snapshot.hypervisors)
+
+
+def test_hosts_that_are_added_have_the_links_of_those_that_they_are_like():
+    links = {host: Cables.of([400] * (8 if host < "n05" else 1)) for host in HOSTS}
+    uplinks = {leaf: Links(None, Cables.of([400] * 4)) for leaf in FABRIC.leaves}
+    fabric = Topology.from_tree(
+        FABRIC.to_tree(),
+        LEVELS,
+        details=Details(links=uplinks),
+        host_links=links,
+        oversubscription={"pod": 2},
+    )
+    more = [what_if.Addition("leaf02", ("x1",)), what_if.Addition("new", ("x2",), "pod1", "n01")]
+    found = what_if.added(Cloud.of(snapshot([]), fabric), more).description
+    assert found.host_links == links | {
+        "x1": Cables.of([400]),
+        "x2": Cables.of([400] * 8),
+    }
+    assert found.details().links == uplinks
+    assert found.oversubscription == {"pod": 2}

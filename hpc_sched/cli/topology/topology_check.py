@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import sources
+from hpc_sched.cli.common import output, sources
 from hpc_sched.cli.common.argument_types import argument, flag, repeated
 from hpc_sched.cli.common.base_command import Table, TextLister
 from hpc_sched.snapshot.host_usage import FabricUsage
@@ -237,10 +237,25 @@ exit codes, as those of diff(1): 0 the same, 1 different, 2 trouble or wrong usa
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return a row for each change."""
         names = (parsed_args.old, parsed_args.new)
-        found = difference.between(*(sources.topology_of(parsed_args, name) for name in names))
+        pair = [sources.topology_of(parsed_args, name) for name in names]
+        found = difference.between(*pair)
+        if alone := ", ".join(_one_sided(difference.between(*pair, one_sided=True))):
+            output.say(f"only one of the two states {alone}: no difference")
         self.lines = [found.summary()] if parsed_args.brief and found else found.sentences()
         self.exit_code = DIFFERENT if found else SAME
         return ("What", "Names", "Old", "New"), list(_rows(found))
+
+
+def _one_sided(found: difference.Difference) -> Iterator[str]:
+    """Yield what only one of two descriptions states of links, in words."""
+    for what, noun, changes in (
+        ("links", "switch", found.links),
+        ("links", "host", found.host_links),
+        ("oversubscription", "level", found.oversubscription),
+    ):
+        alone = [change for change in changes if change.old is None or change.new is None]
+        if number := sum(len(change.names) for change in alone):
+            yield f"{what} of {plurals.text(number, noun)}"
 
 
 def _rows(found: difference.Difference) -> Iterator[tuple[str, str, str, str]]:

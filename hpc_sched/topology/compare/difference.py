@@ -46,8 +46,8 @@ class HopChange:
 class Difference:
     """How a fabric differs from an older one; false where it does not.
 
-    The order of hosts and switches is no difference. Nor are, unless :func:`between` compares
-    them too, links and oversubscription that only one of the two descriptions states.
+    The order of hosts and switches is no difference. Nor are links and oversubscription that only
+    one of the two descriptions states, unless :func:`between` counts them.
     """
 
     hosts: tuple[Change, ...] = ()  # from leaf to leaf
