@@ -231,6 +231,8 @@ class GroupRequest(PlacementInput):
         :param limit: of the plan of the largest number
         """
         if isinstance(answer, Plan):
+            if self.left:
+                slot, *_ = leaf_slots.own_slots(self, answer, slot, range(self.left))
             return plan_order(self.as_planned(answer).problem(), answer, slot=slot)
         problem = self.problem()
         answer = solve_most(problem, self.awaiting, limit)

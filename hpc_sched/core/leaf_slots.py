@@ -5,7 +5,7 @@ yet with those of the request.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.placement_input import PlacementInput
 from hpc_sched.core.plan.result import Plan
+from hpc_sched.topology.fabric_order import in_fabric_order
 
 
 def used_leaves(request: PlacementInput) -> Array:
@@ -21,7 +22,10 @@ def used_leaves(request: PlacementInput) -> Array:
 
 
 def new_leaves_first(request: PlacementInput, plan: Plan) -> Plan:
-    """Return a plan whose first slots use the leaves that are missing, for requests in parallel."""
+    """Return a plan whose first slots use the leaves that are missing, for requests in parallel.
+
+    One on each of the first such leaves; all others are in the order of the fabric behind them.
+    """
     if plan.count == request.left or not request.constraints.bounds.change_with_each_vm:
         return plan
     order = range(plan.count)
@@ -31,22 +35,27 @@ def new_leaves_first(request: PlacementInput, plan: Plan) -> Plan:
     return replace(plan, places=places, leaves=dict(leaves))
 
 
-def own_slots(request: PlacementInput, plan: Plan, first: int, numbers: Iterable[int]) -> list[int]:
-    """Return the slots of a plan that VMs of the request take, in their order.
+def own_slots(request: PlacementInput, plan: Plan, first: int, numbers: Sequence[int]) -> list[int]:
+    """Return the slots of a plan that VMs of the request take, in the order of the fabric.
 
     Those of their numbers, as long as these VMs keep bounds at least there without any others.
     Slots that do not help to keep them are exchanged for the first ones on leaves that are missing.
+    A slot beyond the plan counts from its begin, and the VMs of a request remain next to each
+    other: those that are placed one after the other take what they take at once.
 
     :param first: slot of the request's first VM
-    :param numbers: of the VMs within the request, from 0
+    :param numbers: of the VMs within the request, from 0, in their order
     """
-    own = [(first + number) % plan.count for number in numbers]
+    first %= max(plan.count - numbers[-1], 1)
+    own = [first + number for number in numbers]
     if not request.constraints.bounds.change_with_each_vm:
         return own
     order = list(dict.fromkeys([*own, *range(plan.count)]))
     needed = _on_missing_leaves(request, plan, order, len(own))
-    taken = set(list(dict.fromkeys([*needed, *own]))[: len(own)])
-    return [slot for slot in order if slot in taken]
+    taken = list(dict.fromkeys([*needed, *own]))[: len(own)]
+    hosts = {slot: request.topology.index_of(plan.places[slot]) for slot in taken}
+    in_order = in_fabric_order(request.topology, [*hosts.values()])
+    return sorted(taken, key=lambda slot: (in_order.index(hosts[slot]), slot))
 
 
 def _on_missing_leaves(

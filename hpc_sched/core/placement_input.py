@@ -221,6 +221,15 @@ class PlacementInput:
         return max(self.awaiting - self.orphans, self.left, self.missing)
 
     @property
+    def placing(self) -> int:
+        """VMs that are placed now, or at the same moment by other requests: they come first.
+
+        On a move all that await: each has a request of its own.
+        """
+        later = 0 if self.is_move else self.orphans + self.followers
+        return max(self.awaiting - later, self.left)
+
+    @property
     def whole(self) -> int:
         """VMs of the group without a place, those without a request included."""
         return max(self.awaiting, self.missing)
@@ -295,6 +304,7 @@ class PlacementInput:
             awaiting=self.awaiting,
             tie=self.tie,
             constraints=self.constraints,
+            placing=self.placing,
             pack_hosts=self.pack_hosts,
             packing=packing,
             kept=self.kept,

@@ -9,6 +9,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from ClusterShell.RangeSet import RangeSet, RangeSetException
 
 from hpc_sched.topology import plurals
+from hpc_sched.topology.fabric_order import natural_key
 from hpc_sched.topology.grouping import by_key
 
 # The largest machines have some 160,000 hosts. A million names are expanded in seconds.
@@ -23,7 +24,6 @@ _LAST_NUMBER = re.compile(r"(.*?)([0-9]+)([^0-9]*)\Z")
 # A longer number is no number to a program with 64 bits.
 _SHORT_ENDING = re.compile(r"(?<![0-9])[0-9]{1,15}\Z")
 MANY = 500  # names that NodeSet folds at a time
-_NUMBER = re.compile(r"[0-9]+")
 _LONG_NUMBER = re.compile(r"[0-9]{100}")  # NodeSet reads no number above 1e100
 PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
 MAX_NAME = 255
@@ -73,7 +73,7 @@ class Expansion:
             raise ValueError(f"bad range in {_shown(text)}: {error}") from error
         if "," not in stripped and stripped.count("[") < 2:
             return names  # one range, whose names are in order and differ
-        return sorted(dict.fromkeys(names), key=_natural)
+        return sorted(dict.fromkeys(names), key=natural_key)
 
     def count(self, number: int, text: str) -> None:
         """Add the names that a text stands for, or raise TooManyNamesError."""
@@ -161,12 +161,6 @@ def _parts(text: str) -> list[str]:
     """Return the parts between commas outside brackets, empty ones included."""
     marked = _BRACKETS.sub(lambda found: found.group().replace(",", "\0"), text)
     return [part.strip().replace("\0", ",") for part in marked.split(",")]
-
-
-def _natural(name: str) -> tuple[list[str], list[tuple[int, str, int]]]:
-    """Return a sort key: the text of a name, then its numbers, of any length."""
-    digits = [(number.lstrip("0"), len(number)) for number in _NUMBER.findall(name)]
-    return _NUMBER.split(name), [(len(value), value, width) for value, width in digits]
 
 
 def fold(names: Iterable[str]) -> str:

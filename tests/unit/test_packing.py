@@ -118,13 +118,13 @@ def test_a_plan_takes_the_places_inside_a_leaf_that_mdobp_would_take():
     )
     answer = solve(problem, 4)
     assert isinstance(answer, Plan)
-    assert answer.places == ("b1", "b2", "b1", "b2")
-    first = [fabric.hosts[i] for i in plan_order(problem, answer, slot=1)]
+    assert answer.places == ("b1", "b1", "b2", "b2")
+    first = [fabric.hosts[i] for i in plan_order(problem, answer, slot=2)]
     assert first[:2] == ["b2", "b1"]
-    # The rest, once b1 has one, is what MDOBP goes on with.
+    # Once b1 has one, MDOBP goes on with the rest.
     rest = answer.after({"b1": 1}, fabric.leaf_of)
     assert rest is not None
-    assert rest.places == ("b2", "b1", "b2")
+    assert rest.places == ("b1", "b2", "b2")
 
 
 # Free processors and memory, room, and attraction.

@@ -1,18 +1,31 @@
 """The order of a plan's places, of which every VM has its slot."""
 
+from dataclasses import replace
+
 import pytest
 
-from hpc_sched.core.plan.planner import plan
+from hpc_sched.core.plan.planner import plan, solve
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 
 
-def test_the_slots_begin_in_the_leaf_with_most_of_the_group_members_included():
-    free = {"a1": 1, "b1": 1, "b2": 1}
-    answer = plan(topology=fabrics.two_leaves(), capacity=free, members={"a1": 3}, count=3)
+def places(topology: Topology, count: int, *, now: int, **given: object) -> list[str]:
+    """Return the places of a plan of some VMs, of which a number is placed now."""
+    problem = fabrics.problem_of(topology, awaiting=count, **given)  # type: ignore[arg-type]
+    answer = solve(replace(problem, placing=now), count)
     assert isinstance(answer, Plan)
-    assert answer.places == ("a1", "b1", "b2")
+    return list(answer.places)
+
+
+def test_the_first_vms_are_placed_in_the_leaf_with_most_of_the_group_members_included():
+    free = {"a1": 1, "b1": 1, "b2": 1}
+    fabric = fabrics.two_leaves()
+    for now in (1, 2, 3):
+        found = places(fabric, 3, now=now, capacity=free, members={"a1": 3})
+        assert found == ["a1", "b1", "b2"]
+        found = places(fabric, 3, now=now, capacity=free, members={"b1": 3})
+        assert found[:now] == [["b1"], ["b1", "b2"], ["a1", "b1", "b2"]][now - 1]
 
 
 @pytest.mark.parametrize("group", range(8))
@@ -70,9 +83,9 @@ def test_the_branch_with_most_of_the_group_comes_before_the_leaf_with_most_of_it
         }
     )
     for group in range(8):
-        free = dict.fromkeys(fabric.hosts, 1)
-        answer = plan(
-            topology=fabric, capacity=free, members={}, count=9, group_id=f"group-{group}"
-        )
-        assert isinstance(answer, Plan)
-        assert list(answer.leaves) == ["leaf2", "leaf1", "leaf3"]
+        found = [places(fabric, 9, now=now, group_id=f"group-{group}") for now in (3, 5, 6)]
+        assert [[fabric.leaf_of(host) for host in some] for some in found] == [
+            ["leaf2"] * 3 + ["leaf1"] * 2 + ["leaf3"] * 4,
+            ["leaf1"] * 2 + ["leaf2"] * 3 + ["leaf3"] * 4,
+            ["leaf1"] * 2 + ["leaf2"] * 3 + ["leaf3"] * 4,
+        ]

@@ -106,7 +106,7 @@ def test_second_choices_hug_the_members_as_well_as_the_plan():
     ("slot", "expected"),
     [
         pytest.param(0, ["a1", "a2", "b1"], id="the first slot follows the plan"),
-        pytest.param(1, ["a2", "b1", "a1"], id="the second begins at its own place"),
+        pytest.param(1, ["a2", "a1", "b1"], id="the second begins at its own place, in its leaf"),
         pytest.param(2, ["b1", "a1", "a2"], id="the last goes round"),
         pytest.param(3, ["a1", "a2", "b1"], id="one beyond the plan begins again"),
     ],

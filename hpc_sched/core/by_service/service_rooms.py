@@ -4,17 +4,16 @@ A service takes few VMs, wherever its nodes are. So what leaves take together is
 of what each takes.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from hpc_sched.core import leaf_slots
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.by_service.coverage import LeafSet
-from hpc_sched.core.by_service.coverage_bound import LeafRooms
-from hpc_sched.core.by_service.leaf_choice import LeafChoice
 from hpc_sched.core.constraints import Bounds, server_group_policy
 from hpc_sched.core.constraints.server_group_policy import HardPolicy
 from hpc_sched.core.placement_input import PlacementInput
@@ -23,6 +22,12 @@ from hpc_sched.core.plan.result import Gang
 from hpc_sched.core.plan.switch_rooms import rooms_below
 from hpc_sched.core.plan.time_limit import Effort
 from hpc_sched.topology.model import Topology
+
+if TYPE_CHECKING:
+    # Loaded by the first request that needs them: on bare metal, with a bound on leaves.
+    from hpc_sched.core.by_service.coverage import LeafSet
+    from hpc_sched.core.by_service.coverage_bound import LeafRooms
+    from hpc_sched.core.by_service.leaf_choice import LeafChoice
 
 # Sums that one search may make: 0.3 to 0.5 s.
 SUMS = 100_000_000
@@ -60,6 +65,8 @@ class _Below:
     @classmethod
     def of(cls, request: PlacementInput, policy: HardPolicy, top: int, bounds: Bounds) -> Self:
         """Return the leaves below a switch. O(hypervisors + leaves * services)."""
+        from hpc_sched.core.by_service.leaf_choice import LeafChoice
+
         topology = request.topology
         is_open = server_group_policy.open_room(policy, request.room) > 0
         nodes = np.flatnonzero(is_open & (request.switches(topology.switches[top].level) == top))
@@ -187,6 +194,8 @@ def room_on(request: PlacementInput, policy: HardPolicy, found: GroupRoom, bound
 
 def _own_nodes(request: PlacementInput, policy: HardPolicy, room: Array, missing: int) -> list[int]:
     """Return a node on each of up to ``missing`` new leaves that together may take a VM each."""
+    from hpc_sched.core.by_service.leaf_choice import LeafChoice
+
     leaf, order = request.switches(1), policy.order
     nodes = order[np.minimum(room, policy.allowed[policy.service])[order] > 0]
     leaves = np.unique(leaf[nodes])
@@ -212,6 +221,8 @@ def _leaf_rooms(
 
     O(nodes + leaves * services of this kind).
     """
+    from hpc_sched.core.by_service.coverage_bound import LeafRooms
+
     row = np.zeros(len(request.topology.switches), dtype=np.int64)
     row[leaves] = np.arange(len(leaves))
     pairs, place = np.unique(

@@ -24,6 +24,7 @@ from hpc_sched.core.plan.rejection import largest_gang, rejected
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import largest_branch_first, switches_with_room
 from hpc_sched.core.plan.time_limit import NO_LIMIT, Limit, TimeLimit
+from hpc_sched.topology.fabric_order import in_fabric_order
 from hpc_sched.topology.model import Topology
 
 
@@ -135,18 +136,20 @@ def plan_of(problem: Problem, found: LeafCounts) -> Plan:
     counts = dict(found.counts)
     order = list(counts)
     if len(order) > 1:
-        # The first slots, however many are used, are near each other.
+        # Those that are taken first, however many they are, are near each other.
         leaves, vms = np.array(sorted(counts.items())).T
         order = largest_branch_first(problem, leaves, vms, problem.members).tolist()
     inside = leaf_hosts.open_hosts(problem, order)
-    places = [
+    chosen = [
         host for leaf in order for host in leaf_hosts.places(problem, inside[leaf], counts[leaf])
     ]
-    hosts = Counter(places)
-    everyone, by_leaf = hosts, counts
+    now = len(chosen) if problem.placing is None else problem.placing
+    places = in_fabric_order(topology, chosen[:now]) + in_fabric_order(topology, chosen[now:])
+    hosts, leaves_of_vms = Counter(places), Counter(topology.leaf_index[places].tolist())
+    everyone, by_leaf = hosts, leaves_of_vms
     [with_members] = problem.members.nonzero()
     if len(with_members):
-        everyone, by_leaf = hosts.copy(), Counter(counts)
+        everyone, by_leaf = hosts.copy(), leaves_of_vms.copy()
         for i in with_members.tolist():
             here = problem.members.item(i)
             everyone[i] += here
@@ -155,7 +158,7 @@ def plan_of(problem: Problem, found: LeafCounts) -> Plan:
     return Plan(
         hosts={topology.hosts[host]: vms for host, vms in hosts.items()},
         places=tuple([topology.hosts[host] for host in places]),
-        leaves={topology.switches[leaf].name: counts[leaf] for leaf in order},
+        leaves={topology.switches[leaf].name: vms for leaf, vms in leaves_of_vms.items()},
         hop_bytes=hop_bytes_of_leaves(topology=topology, counts=by_leaf, pairs=pairs),
         switch=topology.switches[found.top].name,
         is_proven=found.is_proven,

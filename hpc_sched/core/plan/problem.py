@@ -35,6 +35,7 @@ class Problem:
     awaiting: int  # VMs of the group without a place
     tie: TieOrder  # of equal switches
     constraints: Constraints = NO_CONSTRAINTS
+    placing: int | None = None  # of the VMs of a plan those that are placed now; None: all
     # Whether VMs on one host count as nearer than VMs under one leaf. False with a policy of
     # soft anti-affinity, and if MDOBP chooses the hosts inside a leaf.
     pack_hosts: bool = True

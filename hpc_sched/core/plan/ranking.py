@@ -15,15 +15,23 @@ from hpc_sched.core.sharing import mdobp
 def plan_order(problem: Problem, plan: Plan, *, slot: int = 0) -> Array:
     """Return the hosts in the order in which one VM tries them, best first.
 
-    The host of the VM's own slot, those of the other slots in turn, then :func:`spare_order`.
-    O(hosts log hosts).
+    The host of the VM's own slot, then its leaf: the hosts of other slots there in turn, and those
+    with room besides. So the VMs stay in the order of the fabric by leaf if one lands elsewhere.
+    Then the hosts of the other slots in turn, and :func:`spare_order`. O(hosts log hosts).
 
     :param slot: which of the plan's places belongs to the VM, from 0
     :returns: indices into ``topology.hosts``, all of them; shape (hosts,)
     """
-    places = [problem.topology.index_of(host) for host in plan.places]
-    turn = slot % max(len(places), 1)
-    return move_to_front(places[turn:] + places[:turn], spare_order(problem, plan))
+    spares = spare_order(problem, plan)
+    if not plan.places:
+        return spares
+    leaf = problem.topology.leaf_index
+    turn = slot % plan.count
+    places = list(map(problem.topology.index_of, plan.places[turn:] + plan.places[:turn]))
+    near = spares[leaf[spares] == leaf[places[0]]]
+    with_room = near[(problem.capacity > planned_counts(problem, plan))[near]]
+    own_leaf = [host for host in places if leaf[host] == leaf[places[0]]]
+    return move_to_front([*own_leaf, *with_room.tolist(), *places], spares)
 
 
 def move_to_front(hosts: Sequence[int], order: Array) -> Array:

@@ -10,7 +10,12 @@ from oslo_log import log as logging
 
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.read import request_spec
-from hpc_sched.nova_glue.read.instances import in_flight_instances, member_moves, member_records
+from hpc_sched.nova_glue.read.instances import (
+    in_flight_instances,
+    member_moves,
+    member_records,
+    request_instances,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -34,7 +39,7 @@ class GroupMembership:
     # (host, nodename) to instances there; nodename None if only the service host is known. Without
     # those on hosts that are down, on a move also without those on hosts that are disabled.
     members: Counter[tuple[str, str | None]]
-    # Uuids that await a place, in the order of the places.
+    # Uuids that await a place, in the order of the places: see request_instances.in_launch_order.
     queue: tuple[str, ...]
     left: int  # instances of this request still to be placed
     is_move: bool
@@ -81,8 +86,9 @@ def read(
 ) -> GroupMembership:
     """Return the members of a request's group, from Nova's databases and Placement.
 
-    Queries: two in the API database (one for an implicit group being created), one in each
-    cell with members, and look-ups in Placement as :func:`in_flight_instances.places_of` says.
+    Queries: two in the API database (one for an implicit group being created, one more if other
+    requests of the group are being placed), one in each cell with members, and look-ups in
+    Placement as :func:`in_flight_instances.places_of` says.
     If the API database does not answer, the members of the RequestSpec are read from all cells;
     none are if they are the VMs of the request.
     HostState and RequestSpec substitute for other sources, with one WARNING.
@@ -170,6 +176,12 @@ def _members_in(
     is_partial = records.is_partial or bool(looked_up.problem and set(building) - places.keys())
     members.update(places.values())
     left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
+    if len(left) > request.count and not records.is_move:
+        # Those of a request have been created in their order, but requests come in any.
+        try:
+            left = request_instances.in_launch_order(context, left)
+        except databases.OUTAGES as error:
+            problems.append(databases.api_problem(error))
     followers = _followers(moved, looked_up)
     # Orphans may await a place for ever: they take none from those that are being scheduled.
     queue = (*left, *followers, *last)

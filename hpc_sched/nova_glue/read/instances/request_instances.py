@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from nova import context as nova_context
@@ -9,6 +10,8 @@ from nova.db.api import models as api_models
 
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.read.instances import placed_instance
+from hpc_sched.topology.fabric_order import natural_key
+from hpc_sched.topology.grouping import by_key
 
 
 def read(context: nova_context.RequestContext, first: str, count: int) -> dict[int, str]:
@@ -27,23 +30,24 @@ def read(context: nova_context.RequestContext, first: str, count: int) -> dict[i
 
     def query() -> dict[int, str]:
         """Read in a thread that may be abandoned."""
-        own = sa.select(row.instance_uuid, row.project_id, row.instance)
-        found = databases.api_rows(context, own.where(row.instance_uuid == first))
+        one = sa.select(row.instance_uuid, row.project_id, row.instance)
+        found = databases.api_rows(context, one.where(row.instance_uuid == first))
         if not found:
             return {}
         [(_, project, text)] = found
         if count == 1:
             return {0: first}
-        if (own_key := _key(text)) is None:
+        if (own := _launch(text)) is None:
             return {}
-        reservation = own_key[0]
         others = sa.select(row.instance_uuid, row.instance).where(
-            row.project_id == project, row.instance.contains(reservation, autoescape=True)
+            row.project_id == project, row.instance.contains(own.reservation, autoescape=True)
         )
         return {
-            key[1]: uuid
+            launch.number: uuid
             for uuid, text in databases.api_rows(context, others)
-            if (key := _key(text)) and key[0] == reservation and 0 <= key[1] < count
+            if (launch := _launch(text)) is not None
+            and launch.reservation == own.reservation
+            and 0 <= launch.number < count
         }
 
     return databases.read_api(query)
@@ -79,7 +83,7 @@ def requests_of(context: nova_context.RequestContext, uuids: Sequence[str]) -> d
         row.created_at >= databases.oldest_build_request(),
     )
     found = databases.read_api(lambda: databases.api_rows(context, query))
-    return {uuid: (_key(text) or (uuid,))[0] for uuid, text in found}
+    return {uuid: (_launch(text) or (uuid,))[0] for uuid, text in found}
 
 
 def is_deleted(uuid: str) -> bool:
@@ -125,13 +129,48 @@ def being_created(
     return found
 
 
-def _key(text: str | None) -> tuple[str, int] | None:
-    """Return reservation id and launch index of a serialized instance, or None without them."""
+def in_launch_order(context: nova_context.RequestContext, uuids: Sequence[str]) -> list[str]:
+    """Return instances that are being placed in the order in which a plan's places are theirs.
+
+    Requests by natural order of the display name of their first instance, then by its uuid; the
+    instances of one by launch index. Those that cannot be read, and any that one query cannot have,
+    are last in the order given. One query in the API database.
+
+    :raises: one of ``databases.OUTAGES``
+    """
+    row = api_models.BuildRequest
+    query = sa.select(row.instance_uuid, row.instance).where(
+        row.instance_uuid.in_(uuids[: databases.MAX_UUIDS])
+    )
+    read = databases.read_api(lambda: databases.api_rows(context, query))
+    found = [(uuid, launch) for uuid, text in read if (launch := _launch(text)) is not None]
+    requests = by_key((one.reservation, (one.number, uuid, one.name)) for uuid, one in found)
+
+    def first(request: list[tuple[int, str, str]]) -> tuple[object, str]:
+        """Return the sort key of a request: natural order of a name, and a uuid."""
+        _, uuid, name = min(request)
+        return natural_key(name), uuid
+
+    in_order = [uuid for one in sorted(requests.values(), key=first) for _, uuid, _ in sorted(one)]
+    return list(dict.fromkeys([*in_order, *uuids]))
+
+
+class _Launch(NamedTuple):
+    """What a serialized instance has of its launch."""
+
+    reservation: str
+    number: int  # launch index
+    name: str  # display name
+
+
+def _launch(text: str | None) -> _Launch | None:
+    """Return the launch of a serialized instance, or None without reservation id and index."""
     try:
         fields = json.loads(text or "")["nova_object.data"]
         reservation, number = fields["reservation_id"], fields["launch_index"]
-    except (ValueError, LookupError, TypeError):
+        name = fields.get("display_name")
+    except (ValueError, LookupError, TypeError, AttributeError):
         return None
     if not isinstance(reservation, str) or not reservation or not isinstance(number, int):
         return None
-    return reservation, number
+    return _Launch(reservation, number, name if isinstance(name, str) else "")
