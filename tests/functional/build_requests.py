@@ -15,22 +15,32 @@ MODELS = (api_models.BuildRequest, api_models.InstanceMapping)
 
 
 def instance_text(
-    uuid: str, reservation_id: str, number: int, flavor: objects.Flavor | None = None
+    uuid: str,
+    reservation_id: str,
+    number: int,
+    flavor: objects.Flavor | None = None,
+    name: str | None = None,
 ) -> str:
     """Return an instance as a build request holds it.
 
     :param number: of the VM among those of its request
+    :param name: its display name
     """
     vm = objects.Instance(
         uuid=uuid, reservation_id=reservation_id, launch_index=number, image_ref="image"
     )
+    if name is not None:
+        vm.display_name = name
     if flavor is not None:
         vm.flavor = flavor
     return json.dumps(vm.obj_to_primitive())
 
 
 def add(
-    uuids: Sequence[str], reservation_id: str, flavor: objects.Flavor | None = None
+    uuids: Sequence[str],
+    reservation_id: str,
+    flavor: objects.Flavor | None = None,
+    names: Sequence[str | None] = (),
 ) -> list[str]:
     """Write the rows of a request's VMs, except of those that have some; return the others."""
     has_some = set().union(*(_in(model, uuids) for model in MODELS))
@@ -38,10 +48,10 @@ def add(
         {
             "instance_uuid": uuid,
             "project_id": "project",
-            "instance": instance_text(uuid, reservation_id, number, flavor),
+            "instance": instance_text(uuid, reservation_id, number, flavor, name),
             "created_at": timeutils.utcnow(),
         }
-        for number, uuid in enumerate(uuids)
+        for number, (uuid, name) in enumerate(zip(uuids, names or [None] * len(uuids), strict=True))
         if uuid not in has_some
     ]
     if rows:

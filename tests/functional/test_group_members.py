@@ -7,7 +7,12 @@ import pytest
 
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.read import request_spec
-from hpc_sched.nova_glue.read.instances import group_members, in_flight_instances, member_records
+from hpc_sched.nova_glue.read.instances import (
+    group_members,
+    in_flight_instances,
+    member_records,
+    request_instances,
+)
 from hpc_sched.nova_glue.read.instances.group_members import GroupMembership
 from hpc_sched.nova_glue.read.instances.in_flight_instances import LookupResult
 from hpc_sched.nova_glue.read.instances.member_records import ApiMember, CellMember
@@ -42,6 +47,7 @@ def looked_up(monkeypatch: pytest.MonkeyPatch, uuids: Sequence[str], count: int)
     members = [ApiMember(uuid, None, number) for number, uuid in enumerate(uuids, start=1)]
     monkeypatch.setattr(member_records, "api_members", lambda *_: members)
     monkeypatch.setattr(member_records, "cell_members", lambda *_: databases.CellAnswers())
+    monkeypatch.setattr(request_instances, "in_launch_order", lambda _, uuids: uuids)
     assert not read(look_up, count).problems
     return found
 
@@ -137,4 +143,5 @@ def test_the_youngest_member_is_the_last_in_flight_or_the_last_created(
     members += [ApiMember(host, 1, None) for host in hosts]
     monkeypatch.setattr(member_records, "api_members", lambda *_: members)
     monkeypatch.setattr(member_records, "cell_members", lambda *_: databases.CellAnswers(there))
+    monkeypatch.setattr(request_instances, "in_launch_order", lambda _, uuids: uuids)
     assert read(lambda *_: LookupResult(in_flight)).youngest == expected

@@ -1,6 +1,6 @@
 """The instances of a request, read from build requests as nova-api writes them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from nova import context as nova_context
@@ -105,6 +105,50 @@ def test_an_instance_that_cannot_be_read_is_not_claimed(text, monkeypatch):
         build_requests.add([vm], "r-1")
     assert read(vm, 3) == ({}, 1)
     build_requests.remove([vm])
+
+
+def in_launch_order(vms: list[str]) -> list[str]:
+    with collected() as sent:
+        found = request_instances.in_launch_order(nova_context.get_admin_context(), vms)
+    assert len(sent) == 1
+    return found
+
+
+@pytest.fixture
+def named() -> Iterator[Callable[..., list[str]]]:
+    """Return what writes the VMs of a request and returns them."""
+    made: list[str] = []
+
+    def add(*names: str | None) -> list[str]:
+        vms = [uuidutils.generate_uuid() for _ in names]
+        build_requests.add(vms, f"r-{vms[0]}", names=names)
+        made.extend(vms)
+        return vms
+
+    yield add
+    build_requests.remove(made)
+
+
+def test_single_creates_are_in_natural_order_of_their_names_then_by_uuid(named):
+    [ten], [two], [first], [same], [other] = map(named, ("vm-10", "vm-2", "gpu", "vm-2b", "vm-2b"))
+    expected = [first, two, *sorted((same, other)), ten]
+    assert in_launch_order([ten, other, two, same, first]) == expected
+
+
+def test_the_vms_of_a_request_are_by_launch_index_where_its_first_one_is(named):
+    # Nova's names have the launch index, plus 1; whoever renames a VM changes no rank.
+    twice, [one] = named("vm-2", "vm-9", "vm-3"), named("vm-5")
+    assert in_launch_order([*reversed(twice), one]) == [*twice, one]
+    # Its first VM has a place already.
+    assert in_launch_order([one, twice[2], twice[1]]) == [one, twice[1], twice[2]]
+
+
+def test_vms_that_cannot_be_read_are_last(vms, named, monkeypatch):
+    [one], [unnamed] = named("vm-1"), named(None)
+    gone = uuidutils.generate_uuid()
+    assert in_launch_order([gone, one, unnamed]) == [unnamed, one, gone]
+    monkeypatch.setattr(databases, "MAX_UUIDS", 2)
+    assert in_launch_order([one, gone, unnamed]) == [one, gone, unnamed]
 
 
 def test_a_build_request_is_as_nova_writes_it(vms):

@@ -10,7 +10,7 @@ from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
 from hpc_sched.nova_glue.claim.transaction.ledger import Holding
 from hpc_sched.nova_glue.io.allocations import Owner
 from hpc_sched.nova_glue.read import request_spec
-from hpc_sched.nova_glue.read.instances import group_members, member_records
+from hpc_sched.nova_glue.read.instances import group_members, member_records, request_instances
 from hpc_sched.nova_glue.read.instances.group_members import GroupMembership
 from hpc_sched.nova_glue.read.instances.in_flight_instances import LookupResult
 from hpc_sched.nova_glue.read.instances.member_records import ApiMember, CellMember
@@ -111,6 +111,7 @@ def test_a_member_that_was_read_before_proves_that_there_are_others(monkeypatch)
     with monkeypatch.context() as patch:
         rows = [ApiMember(uuid, None, number) for number, uuid in enumerate((OWN, A, OTHER))]
         patch.setattr(member_records, "api_members", lambda *_: rows)
+        patch.setattr(request_instances, "in_launch_order", lambda _, uuids: uuids)
         found = read(request)
     assert not found.is_partial
     assert read(request.knowing(found.uuids)).is_partial

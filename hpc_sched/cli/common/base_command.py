@@ -77,7 +77,39 @@ class HPCSchedCommand(Command):
         self.app.stdout.write("".join(f"{terminal_text.text_of(line)}\n" for line in lines))
 
 
-class HPCSchedLister(HPCSchedCommand, Lister):
+class TextFormats(HPCSchedCommand, Lister):
+    """A command that prints rows, and has formats of its own that print lines."""
+
+    texts: Sequence[str] = ()  # names of these formats
+    lines: Sequence[str] = ()  # what they print, set by take_action()
+
+    # In quotes: the class takes no type before stevedore 5.6.
+    def _load_formatter_plugins(self) -> "ExtensionManager[ListFormatter]":
+        # In this class only: an entry point would add the format to all commands built on cliff.
+        # The formatter is a placeholder, because produce_output() writes the text.
+        plugins = super()._load_formatter_plugins()
+        placeholder = f"{ValueFormatter.__module__}:{ValueFormatter.__name__}"
+        for name in self.texts:
+            point = EntryPoint(name, placeholder, self.formatter_namespace)
+            plugins.extensions.append(Extension(name, point, ValueFormatter, ValueFormatter()))
+        return plugins
+
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse columns of a text."""
+        has_columns = args.formatter in self.texts and (args.columns or args.sort_columns)
+        self.refuse((has_columns, "columns need a format that has them, such as -f table"))
+
+    def produce_output(
+        self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any
+    ) -> int:
+        """Write the text, or the rows in the requested format."""
+        if parsed_args.formatter in self.texts:
+            self.write_lines(self.lines)
+            return 0
+        return int(super().produce_output(parsed_args, column_names, data))
+
+
+class HPCSchedLister(TextFormats):
     """A command that prints rows; the format ``table`` has lines above and below them."""
 
     above: Sequence[str] = ()
@@ -88,7 +120,7 @@ class HPCSchedLister(HPCSchedCommand, Lister):
     ) -> int:
         """Print the rows; escape what a terminal would obey."""
         if parsed_args.formatter != "table":
-            return int(super().produce_output(parsed_args, column_names, data))
+            return super().produce_output(parsed_args, column_names, data)
         printable = [
             [terminal_text.text_of(cell) if isinstance(cell, str) else cell for cell in row]
             for row in data
@@ -99,39 +131,12 @@ class HPCSchedLister(HPCSchedCommand, Lister):
         return 0
 
 
-class TextLister(HPCSchedCommand, Lister):
+class TextLister(TextFormats):
     """A command with the format ``text``, the default, in addition to those of cliff."""
 
-    lines: Sequence[str] = ()  # the text, set by take_action()
+    texts = (TEXT,)
 
     @property
     def formatter_default(self) -> str:
         """The name of the format for people."""
         return TEXT
-
-    # In quotes: the class takes no type before stevedore 5.6.
-    def _load_formatter_plugins(self) -> "ExtensionManager[ListFormatter]":
-        # In this class only: an entry point would add the format to all commands built on cliff.
-        # The formatter is a placeholder, because produce_output() writes the text.
-        plugins = super()._load_formatter_plugins()
-        point = EntryPoint(
-            TEXT,
-            f"{ValueFormatter.__module__}:{ValueFormatter.__name__}",
-            self.formatter_namespace,
-        )
-        plugins.extensions.append(Extension(TEXT, point, ValueFormatter, ValueFormatter()))
-        return plugins
-
-    def check(self, args: argparse.Namespace) -> None:
-        """Refuse columns of a text."""
-        has_columns = args.formatter == TEXT and (args.columns or args.sort_columns)
-        self.refuse((has_columns, "columns need a format that has them, such as -f table"))
-
-    def produce_output(
-        self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any
-    ) -> int:
-        """Write the text, or the rows in the requested format."""
-        if parsed_args.formatter == TEXT:
-            self.write_lines(self.lines)
-            return 0
-        return int(super().produce_output(parsed_args, column_names, data))

@@ -4,10 +4,12 @@ import argparse
 
 from hpc_sched import terminal_text
 from hpc_sched.cli.common import output, sources
-from hpc_sched.cli.common.argument_types import argument, flag
+from hpc_sched.cli.common.argument_types import argument, flag, number
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
+from hpc_sched.cli.group import mpi_files
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.groups import live_migration, server_groups
+from hpc_sched.snapshot.snapshot_model import Group
 from hpc_sched.topology import plurals
 from hpc_sched.topology.switch_names import leaf_title
 
@@ -20,8 +22,9 @@ _MAX_LEAVES = 48
 class GroupShow(HPCSchedLister):
     """Show where the VMs of a server group are, what that costs, and a picture of its leaves.
 
-    The picture and the numbers below it are part of the format table; other formats have the VMs,
-    or with --summary the numbers, alone.
+    VMs are in the order of the fabric. The picture and the numbers below it are part of the format
+    table; other formats have the VMs, or with --summary the numbers, alone. The formats hostfile,
+    machinefile and rankfile start the processes of an MPI program in that order.
     """
 
     EPILOG = """\
@@ -30,6 +33,13 @@ examples:
   hpc-sched group show --cloud mycloud job17
   hpc-sched group show --snapshot state.json.gz job17 -f json
   hpc-sched group show --cloud mycloud job17 --summary -f value -c "Hop-Byte" -c "Least possible"
+  hpc-sched group show --cloud mycloud job17 -f hostfile > hosts
+  hpc-sched group show --cloud mycloud job17 -f rankfile --slots 2 > ranks
+
+The order of the fabric is depth first, switches and hosts by natural order of their names. Formats
+for MPI: hostfile (Open MPI: mpirun --hostfile hosts --map-by slot), machinefile (MPICH and Intel
+MPI: mpiexec -f hosts), rankfile (Open MPI; binds each process to cores of its own). They name VMs
+as the group does, leave out those without a host, and start one process for each VCPU.
 
 Hop-Byte is the sum, over all pairs of VMs, of the switches between them. The least possible is
 what the same VMs would cost on the resources that are free now and their own, under the group's
@@ -46,17 +56,35 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
     ARGUMENTS = (
         argument("group", "server group", metavar="ID_OR_NAME"),
         flag("--summary", "one row with the numbers, in place of the VMs"),
+        number("--slots", "processes on each VM, in formats for MPI (default: its VCPUs)"),
         *sources.ARGUMENTS,
     )
+
+    texts = tuple(mpi_files.KINDS)
+
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse options that a format does not have."""
+        super().check(args)
+        is_for_mpi = args.formatter in self.texts
+        self.refuse(
+            (is_for_mpi and args.summary, f"--summary has no format {args.formatter}"),
+            (
+                args.slots is not None and not is_for_mpi,
+                f"--slots needs a format for MPI: -f {', '.join(self.texts)}",
+            ),
+        )
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return columns and rows."""
         found = sources.cloud_of(parsed_args)
-        shown = server_groups.placement_of(found, found.group(parsed_args.group))
+        group = found.group(parsed_args.group)
+        if parsed_args.formatter in self.texts:
+            self._write_for_mpi(found, group, parsed_args)
+            return (), []
+        shown = server_groups.placement_of(found, group)
         best = live_migration.of(found, shown.group)
         output.note(*shown.notes)
         if parsed_args.summary:
-            group = shown.group
             summary = {
                 "Group": group.name,
                 "ID": group.uuid,
@@ -78,6 +106,17 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
             switches = None if host is None else " ".join(above)
             rows.append((server.name, server.uuid, server.status, host, leaf, switches))
         return _COLUMNS, rows
+
+    def _write_for_mpi(self, cloud: Cloud, group: Group, args: argparse.Namespace) -> None:
+        """Set the lines of a file for MPI; note the VMs on which no process can start."""
+        placed = server_groups.placed_of(cloud, group)
+        servers = server_groups.in_fabric_order(cloud, placed)
+        self.lines = mpi_files.lines(args.formatter, servers, args.slots)
+        if left_out := len(cloud.members_of(group)) - len(placed):
+            output.note(f"{plurals.text(left_out, 'VM')} without a host left out")
+        for server in servers:
+            if server.status != "ACTIVE":
+                output.note(f"VM {server.name} is {server.status}")
 
 
 def _summary(best: live_migration.GroupMove | None) -> dict[str, object]:

@@ -255,11 +255,11 @@ def counterfactuals(
 def _in_order_of_slots(request: GroupRequest, plan: Plan, limit: TimeLimit) -> Plan:
     """Return the plan of a decision as the VMs of its request take its places.
 
-    With bounds that change with each VM the first slots depend on how many there are.
+    The first slots depend on how many VMs are placed now.
 
     :param plan: of a request with as many VMs
     """
-    if not request.constraints.bounds.change_with_each_vm:
+    if request.placing >= plan.count and not request.constraints.bounds.change_with_each_vm:
         return plan
     again = decided(request, limit)
     return again if isinstance(again, Plan) and again.count == plan.count else plan

@@ -144,7 +144,9 @@ def plan_of(problem: Problem, found: LeafCounts) -> Plan:
         host for leaf in order for host in leaf_hosts.places(problem, inside[leaf], counts[leaf])
     ]
     now = len(chosen) if problem.placing is None else problem.placing
-    places = in_fabric_order(topology, chosen[:now]) + in_fabric_order(topology, chosen[now:])
+    later = max(now, problem.awaiting)
+    parts = chosen[:now], chosen[now:later], chosen[later:]
+    places = [host for part in parts for host in in_fabric_order(topology, part)]
     hosts, leaves_of_vms = Counter(places), Counter(topology.leaf_index[places].tolist())
     everyone, by_leaf = hosts, leaves_of_vms
     [with_members] = problem.members.nonzero()

@@ -2,13 +2,15 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.snapshot import group_fit, request_builder
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.snapshot_model import Group, Server
+from hpc_sched.topology import fabric_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +18,7 @@ class GroupPlacement:
     """A server group on the fabric."""
 
     group: Group
-    servers: tuple[Server, ...]  # its VMs that exist, by name
+    servers: tuple[Server, ...]  # its VMs that exist, see in_fabric_order()
     counts: Mapping[str, int]  # VMs per host
     leaves: Mapping[str, int]  # VMs per leaf, most first
     hop_bytes: float | None  # None for VMs on several islands
@@ -41,6 +43,25 @@ def most_per_host(policy: str | None, rule: int | None) -> int | None:
 def placed_of(cloud: Cloud, group: Group) -> tuple[Server, ...]:
     """Return the VMs of a group that have a host."""
     return tuple(vm for vm in cloud.members_of(group) if vm.uuid in cloud.host_of)
+
+
+def in_fabric_order(cloud: Cloud, servers: Sequence[Server]) -> tuple[Server, ...]:
+    """Return VMs in the order of the fabric; those without a host behind them.
+
+    VMs on one host are in natural order of their names, then by uuid.
+    """
+    hosts = [cloud.host_of[vm.uuid] for vm in servers if vm.uuid in cloud.host_of]
+    numbers = fabric_order.in_fabric_order(
+        cloud.topology, [cloud.topology.index_of(host) for host in hosts]
+    )
+    rank = {cloud.topology.hosts[i]: number for number, i in enumerate(numbers)}
+
+    def key(vm: Server) -> tuple[Any, ...]:
+        """Return the sort key of a VM."""
+        host = cloud.host_of.get(vm.uuid, "")
+        return rank.get(host, len(numbers)), fabric_order.natural_key(vm.name), vm.uuid
+
+    return tuple(sorted(servers, key=key))
 
 
 def as_request(cloud: Cloud, group: Group) -> request_builder.GroupQuery | None:
@@ -81,7 +102,7 @@ def placement_of(cloud: Cloud, group: Group) -> GroupPlacement:
     gone = len(group.members) - len(servers)
     return GroupPlacement(
         group=group,
-        servers=servers,
+        servers=in_fabric_order(cloud, servers),
         counts=dict(sorted(counts.items())),
         leaves=dict(sorted(leaves.items(), key=lambda item: (-item[1], item[0]))),
         hop_bytes=None if math.isinf(now) else now,

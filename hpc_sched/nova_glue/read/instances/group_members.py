@@ -181,7 +181,8 @@ def _members_in(
         try:
             left = request_instances.in_launch_order(context, left)
         except databases.OUTAGES as error:
-            problems.append(databases.api_problem(error))
+            problem = databases.api_problem(error)
+            LOG.debug("Group %s: places by build requests: %s", request.group_id, problem)
     followers = _followers(moved, looked_up)
     # Orphans may await a place for ever: they take none from those that are being scheduled.
     queue = (*left, *followers, *last)
