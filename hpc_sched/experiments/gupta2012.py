@@ -15,7 +15,7 @@ from hpc_sched.core.classic.build_plan import build_plan
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.experiments.experiment_table import Cell, Setting, Table, Verdict, gain, percent
 from hpc_sched.experiments.shared_cluster import NetworkSetup, measured
-from hpc_sched.sim.network.messages.patterns import iteration
+from hpc_sched.sim.network.messages.iteration import iteration
 from hpc_sched.sim.policies.placement_policy import Places, filled
 from hpc_sched.topology.model import Topology
 

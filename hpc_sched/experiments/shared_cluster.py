@@ -13,7 +13,7 @@ from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.sim.network.flows import Flows, no_flows
 from hpc_sched.sim.network.links import Network, fat_tree, paths_between
-from hpc_sched.sim.network.messages.step import Iteration, volume
+from hpc_sched.sim.network.messages.iteration import Iteration, volume
 from hpc_sched.sim.network.placed_steps import PlacedSteps
 from hpc_sched.topology.model import Topology
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.sim.network.messages import patterns, program
-from hpc_sched.sim.network.messages.step import Iteration
+from hpc_sched.sim.network.messages import program
+from hpc_sched.sim.network.messages.iteration import Iteration, iteration
 from tests.simgrid.case_text import (
     Barrier,
     Case,
@@ -74,7 +74,7 @@ def drawn_case(seed: int) -> DrawnCase:
     seconds = 10 ** draw.uniform(-3, 0)
     part = draw.uniform(0.1, 0.9)  # of the time, for communication
     steps = whole_bytes(
-        patterns.iteration(
+        iteration(
             pattern, ranks, size=seconds * fabric.rate, computation=seconds * (1 - part) / part
         )
     )

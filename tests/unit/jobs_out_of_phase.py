@@ -7,9 +7,8 @@ import numpy as np
 from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.sim.network.link_bytes import LinkBytes
 from hpc_sched.sim.network.links import Network, fat_tree
-from hpc_sched.sim.network.messages.patterns import iteration
+from hpc_sched.sim.network.messages.iteration import Iteration, computation, iteration
 from hpc_sched.sim.network.messages.program import Computation, Program, programs
-from hpc_sched.sim.network.messages.step import Iteration, computation
 from hpc_sched.sim.network.neighbours.shared_links import SharedLinks
 from hpc_sched.sim.network.neighbours.traffic import Traffic
 from hpc_sched.sim.network.placed_steps import PlacedSteps

@@ -8,7 +8,7 @@ import pytest
 from hpc_sched import exceptions
 from hpc_sched.sim.network.link_bytes import LinkBytes, LinkLoad
 from hpc_sched.sim.network.messages import case_file, program
-from hpc_sched.sim.network.messages.step import computation
+from hpc_sched.sim.network.messages.iteration import computation
 from hpc_sched.sim.network.placed_steps import PlacedSteps
 from hpc_sched.sim.network.replay import replay
 from tests import sample_data

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched import exceptions
+from hpc_sched.core.traffic.patterns import PATTERNS, sends
 from hpc_sched.sim.jobs.communication import (
     MAX_BYTES,
     NO_COMMUNICATION,
@@ -22,7 +23,7 @@ from hpc_sched.sim.jobs.communication import (
 from hpc_sched.sim.jobs.distributions import read, read_applications, read_mix
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_sources import Synthetic, TraceJobs, Workload
-from hpc_sched.sim.network.messages.patterns import PATTERNS, iteration, sends
+from hpc_sched.sim.network.messages.iteration import iteration
 
 SOME = Communications(read_patterns("ring=0.5,bt=0.3,none=0.2", "mix"), read("uniform:0:1"))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hpc_sched.core.arrays import Reals
 from hpc_sched.sim.network.link_bytes import LinkBytes, sums_over_steps
 from hpc_sched.sim.network.links import Network, fat_tree
-from hpc_sched.sim.network.messages.patterns import iteration
+from hpc_sched.sim.network.messages.iteration import iteration
 from hpc_sched.sim.network.neighbours import contention
 from hpc_sched.sim.network.neighbours.shared_links import SharedLinks
 from hpc_sched.sim.network.neighbours.traffic import Traffic

@@ -19,7 +19,7 @@ from hpc_sched.experiments.dudina2013.npb_programs import (
 from hpc_sched.experiments.dudina2013.placements import BUNCH, RANDOM, SETUP, of_placement, saved
 from hpc_sched.experiments.experiment_table import Table, gain, percent
 from hpc_sched.experiments.shared_cluster import compute_time
-from hpc_sched.sim.network.messages.step import volume
+from hpc_sched.sim.network.messages.iteration import volume
 
 FEW = 3
 SHORT = replace(SETUP, iterations=4)

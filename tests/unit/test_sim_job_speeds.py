@@ -2,8 +2,8 @@
 
 import pytest
 
+from hpc_sched.core.traffic.patterns import PATTERNS, sends
 from hpc_sched.sim.network.links import fat_tree
-from hpc_sched.sim.network.messages.patterns import PATTERNS, sends
 from hpc_sched.sim.network.neighbours.job_speeds import DETAILS, JobNetwork, JobSpeeds
 from hpc_sched.topology import Topology
 from tests.unit import fabrics

@@ -7,8 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.sim.network.messages.patterns import PATTERNS, grid, iteration
-from hpc_sched.sim.network.messages.step import Iteration, Step, computation, thinned, volume
+from hpc_sched.core.traffic.patterns import PATTERNS, grid
+from hpc_sched.core.traffic.step import Step
+from hpc_sched.sim.network.messages.iteration import (
+    Iteration,
+    computation,
+    iteration,
+    thinned,
+    volume,
+)
 
 
 def pairs(step: Step) -> list[tuple[int, int]]:

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hpc_sched.core.traffic.patterns import PATTERNS
 from hpc_sched.sim.network.flows import Flows, no_flows
 from hpc_sched.sim.network.link_bytes import LinkBytes, LinkLoad
 from hpc_sched.sim.network.links import Network, fat_tree
-from hpc_sched.sim.network.messages.patterns import PATTERNS, iteration
+from hpc_sched.sim.network.messages.iteration import computation, iteration
 from hpc_sched.sim.network.messages.program import (
     Computation,
     Operation,
@@ -19,7 +20,6 @@ from hpc_sched.sim.network.messages.program import (
     programs,
     steps,
 )
-from hpc_sched.sim.network.messages.step import computation
 from hpc_sched.sim.network.placed_steps import PlacedSteps
 from hpc_sched.sim.network.replay import replay
 from hpc_sched.topology import Topology

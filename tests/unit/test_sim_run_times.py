@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpc_sched.core.traffic.patterns import NONE, PATTERNS
 from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.engine import Engine, EventKind
@@ -15,7 +16,6 @@ from hpc_sched.sim.jobs.communication import Communication
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import NetworkedJobRecord, Outcome
 from hpc_sched.sim.network.links import Network, fat_tree
-from hpc_sched.sim.network.messages.patterns import NONE, PATTERNS
 from hpc_sched.sim.network.neighbours.job_speeds import (
     DETAILS,
     LINKS,

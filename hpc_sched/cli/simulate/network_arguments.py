@@ -3,8 +3,8 @@
 from hpc_sched.cli.common.argument_types import Argument, argument, exclusive
 from hpc_sched.cli.simulate import default_run
 from hpc_sched.cli.simulate.drawn_arguments import stated
+from hpc_sched.core.traffic.patterns import PATTERNS
 from hpc_sched.sim.jobs import communication
-from hpc_sched.sim.network.messages.patterns import PATTERNS
 from hpc_sched.sim.network.neighbours.job_speeds import DETAILS
 
 ABOUT = (

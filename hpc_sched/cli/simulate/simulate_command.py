@@ -16,10 +16,10 @@ from hpc_sched.cli.common.argument_types import argument, flag, number, titled
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.simulate import arguments, result_table
 from hpc_sched.cli.simulate.scenario_builder import RequestedRuns, requested_runs
+from hpc_sched.core.traffic.patterns import NONE
 from hpc_sched.sim import result_files
 from hpc_sched.sim.measured.job_kinds import PATTERN
 from hpc_sched.sim.measured.measured_window import MeasuredPart
-from hpc_sched.sim.network.messages.patterns import NONE
 from hpc_sched.sim.results import Result
 from hpc_sched.sim.scenario import Run, simulate
 from hpc_sched.sim.statistics.policy_comparison import Evidence, compare

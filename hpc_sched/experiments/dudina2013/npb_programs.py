@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.sim.network.messages.block_tridiagonal import SP, block_tridiagonal
-from hpc_sched.sim.network.messages.patterns import NONE, iteration
-from hpc_sched.sim.network.messages.step import Iteration, Step, step, volume
+from hpc_sched.core.traffic.block_tridiagonal import SP, block_tridiagonal
+from hpc_sched.core.traffic.patterns import NONE
+from hpc_sched.core.traffic.step import Step, step
+from hpc_sched.sim.network.messages.iteration import Iteration, iteration, volume
 
 RANKS, SIDE = 16, 4
 DOUBLE = 8  # bytes

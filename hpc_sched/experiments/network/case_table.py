@@ -8,7 +8,7 @@ from hpc_sched.experiments.experiment_table import Cell, Table, percent
 from hpc_sched.sim.network.link_bytes import LinkBytes, LinkLoad
 from hpc_sched.sim.network.messages import program
 from hpc_sched.sim.network.messages.case_file import Case, read
-from hpc_sched.sim.network.messages.step import Iteration, computation
+from hpc_sched.sim.network.messages.iteration import Iteration, computation
 from hpc_sched.sim.network.placed_steps import PlacedSteps
 from hpc_sched.sim.network.replay import replay
 

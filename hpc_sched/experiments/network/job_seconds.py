@@ -19,8 +19,7 @@ from hpc_sched.experiments.network.drawn_cluster import (
 from hpc_sched.sim.network.flows import Flows
 from hpc_sched.sim.network.link_bytes import LinkBytes, LinkLoad
 from hpc_sched.sim.network.links import Network
-from hpc_sched.sim.network.messages.patterns import iteration
-from hpc_sched.sim.network.messages.step import Iteration
+from hpc_sched.sim.network.messages.iteration import Iteration, iteration
 from hpc_sched.sim.network.neighbours.shared_links import SharedLinks
 from hpc_sched.sim.network.neighbours.traffic import Traffic
 from hpc_sched.sim.network.placed_steps import PlacedSteps

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hpc_sched import decimals, exceptions, files, table_file
+from hpc_sched.core.traffic.patterns import NONE, PATTERNS, sends
 from hpc_sched.sim import named_values
 from hpc_sched.sim.jobs.distributions import Distribution, Mix, mix_of, read
-from hpc_sched.sim.network.messages.patterns import NONE, PATTERNS, sends
 
 MAX_BYTES = 50_000_000
 MIX_FORM = "PATTERN=SHARE,..."

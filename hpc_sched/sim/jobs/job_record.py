@@ -9,9 +9,9 @@ from enum import StrEnum
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.hopbyte import hop_bytes_of_leaves
 from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.core.traffic.patterns import NONE
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.network.messages.patterns import NONE
 from hpc_sched.sim.policies.placement_policy import PlacementRequest, Places, Policy
 from hpc_sched.topology.model import Topology
 

@@ -7,7 +7,7 @@ import numpy as np
 from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.sim.network.flows import Flows
 from hpc_sched.sim.network.links import Network, paths_between
-from hpc_sched.sim.network.messages.step import Iteration
+from hpc_sched.sim.network.messages.iteration import Iteration
 from hpc_sched.sim.network.transfers import finish_times
 
 _NO_HOSTS = np.empty(0, dtype=np.int64)

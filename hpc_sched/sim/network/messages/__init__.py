@@ -1,1 +1,1 @@
-"""What ranks do and send: patterns, programs, cases."""
+"""What ranks do: iterations of patterns, programs, cases."""

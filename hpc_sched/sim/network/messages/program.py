@@ -8,7 +8,8 @@ from itertools import zip_longest
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.sim.network.messages.step import Iteration, Step
+from hpc_sched.core.traffic.step import Step
+from hpc_sched.sim.network.messages.iteration import Iteration
 
 
 @dataclass(frozen=True, slots=True)

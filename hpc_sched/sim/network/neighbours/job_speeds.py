@@ -11,9 +11,8 @@ from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.sim.network.flows import Flows, no_flows
 from hpc_sched.sim.network.link_bytes import LinkBytes
 from hpc_sched.sim.network.links import Network
-from hpc_sched.sim.network.messages.patterns import iteration
+from hpc_sched.sim.network.messages.iteration import Iteration, iteration, most, thinned
 from hpc_sched.sim.network.messages.program import programs
-from hpc_sched.sim.network.messages.step import Iteration, most, thinned
 from hpc_sched.sim.network.neighbours.shared_links import Member, SharedLinks
 from hpc_sched.sim.network.neighbours.traffic import Traffic
 from hpc_sched.sim.network.placed_steps import PlacedSteps

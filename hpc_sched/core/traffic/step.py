@@ -1,7 +1,7 @@
-"""An iteration of a parallel application: steps that each depend on the one before."""
+"""One step of a parallel application: what its ranks compute, then what they send."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,9 +33,6 @@ class Step:
         )
 
 
-Iteration = tuple[Step, ...]
-
-
 def step(
     messages: Iterable[tuple[Array, Array]], size: float, times: int = 1, computation: float = 0.0
 ) -> Step:
@@ -50,39 +47,3 @@ def step(
     return Step(
         sender[apart], receiver[apart], np.full(int(apart.sum()), float(size)), times, computation
     )
-
-
-def thinned(iteration: Iteration, most: int) -> Iteration:
-    """Return an iteration of at most some messages if it has many steps, else the given one.
-
-    One step then stands for some that follow each other, as those of an all to all of many ranks,
-    which differ little.
-    """
-    messages = sum(len(each.sender) for each in iteration)
-    together = min(-(-messages // most), len(iteration))
-    if together <= 1 or any(each.computation for each in iteration):
-        return iteration
-    parts = [iteration[i : i + together] for i in range(0, len(iteration), together)]
-    return tuple(
-        replace(part[len(part) // 2], times=sum(each.times for each in part)) for part in parts
-    )
-
-
-def computation(iteration: Iteration) -> float:
-    """Return what each rank computes in an iteration, s."""
-    return sum(each.computation * each.times for each in iteration)
-
-
-def volume(iteration: Iteration) -> float:
-    """Return the bytes of the busiest rank of each step, sent or received, over all steps.
-
-    Divided by the rate of a host's link, it is the least time that an iteration communicates with
-    one rank on each host.
-    """
-    return float(sum(each.times * most(each) for each in iteration))
-
-
-def most(one: Step) -> float:
-    """Return the bytes that a step's busiest rank sends or receives."""
-    ends = (np.bincount(rank, one.size) for rank in (one.sender, one.receiver))
-    return float(max(end.max(initial=0.0) for end in ends))

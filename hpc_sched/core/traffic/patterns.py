@@ -1,21 +1,17 @@
 """What the ranks of parallel applications send in one iteration, as steps.
 
-Each pattern is scaled to a volume, the bytes of the busiest rank of each step over all steps (see
-:func:`hpc_sched.sim.network.messages.step.volume`), so that on hosts of one rank an iteration
-communicates for volume / rate of a host's link, whatever its pattern. Ranks are numbered in the
-order of their places.
+Sizes of a pattern are relative to each other. Ranks are numbered in the order of their places.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.sim.network.messages.block_tridiagonal import block_tridiagonal
-from hpc_sched.sim.network.messages.step import Iteration, Step, step, volume
+from hpc_sched.core.traffic.block_tridiagonal import block_tridiagonal
+from hpc_sched.core.traffic.step import Step, step
 
 NONE = "none"  # of an application that does not communicate
 BT = "bt"
@@ -112,31 +108,6 @@ PATTERNS: Mapping[str, Callable[[int], Iterator[Step]]] = MappingProxyType(
 def sends(pattern: str, ranks: int) -> bool:
     """Return whether this many ranks have any message in a pattern."""
     return pattern != NONE and ranks >= (4 if pattern == BT else 2)
-
-
-def iteration(pattern: str, ranks: int, size: float, computation: float = 0.0) -> Iteration:
-    """Return an iteration of a pattern.
-
-    One rank sends nothing. BT needs a square number: of others, the ranks beyond the largest
-    square compute only. O(messages).
-
-    :param size: volume, bytes
-    :param computation: of each rank, s; before all steps, but in BT before each of them
-    :raises KeyError: for an unknown pattern
-    """
-    steps = [each for each in PATTERNS[pattern](ranks) if len(each.sender) or each.computation]
-    by = volume(tuple(steps))
-    if by == 0:
-        return (step([], 0.0, computation=computation),)
-    stated = any(each.computation for each in steps)
-    first = () if stated else (step([], 0.0, computation=computation),)
-    return (
-        *first,
-        *(
-            replace(each, size=each.size * size / by, computation=each.computation * computation)
-            for each in steps
-        ),
-    )
 
 
 def grid(ranks: int, dimensions: int) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.sim.network.messages.step import Step, step
+from hpc_sched.core.traffic.step import Step, step
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""What the ranks of a group send: steps of patterns, their sums, matrices from files."""
