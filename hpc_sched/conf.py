@@ -294,6 +294,15 @@ OPTS = [
         "a loss is kept apart. Smaller changes count as none, gains too: measured times scatter.",
     ),
     cfg.StrOpt(
+        "pattern_directory",
+        mutable=True,
+        help="Directory with files NAME.csv, to which flavors refer as "
+        "``hpc:pattern=matrix:NAME``: n rows of n numbers for a group of n VMs, what the VM of the "
+        "row sends to that of the column, relative to each other. A file is at most 10 MB long and "
+        "is read for each request that names it. If it is missing or wrong, or the group has "
+        "another size, the group is planned as if all its VMs sent the same to all others.",
+    ),
+    cfg.StrOpt(
         "unknown_instances",
         default="closed_for_extreme",
         mutable=True,

@@ -34,6 +34,22 @@ def is_name(text: str) -> bool:
 NAME = (EXPECTED, is_name)
 
 
+# What ranks send each other, as core.traffic.stated_pattern reads it. The names are those of
+# core.traffic.patterns, which needs numpy; a test compares the two.
+TRAFFIC = ExtraSpec(
+    "hpc:pattern",
+    r"uniform|alltoall|broadcast|bt|doubling|halo1|none|ring"
+    r"|halo2(:[1-9][0-9]{0,3}x[1-9][0-9]{0,3})?|halo3(:[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){2})?"
+    r"|matrix:[A-Za-z0-9][A-Za-z0-9._-]{0,99}",
+    "alltoall, broadcast, bt, doubling, halo1 to halo3, none, ring, uniform, halo2:8x4 or "
+    "matrix:NAME",
+    "What the VMs of the group, as the ranks of one application, send each other, for plans by "
+    "bottleneck: ``uniform``, one of the simulator's patterns, a grid with stated sides "
+    "(``halo2:8x4``), or ``matrix:NAME``, a file of the operator's "
+    "(``[hpc_sched] pattern_directory``). Default: ``uniform``, all VMs send the same to all "
+    "others.",
+)
+
 _SPECS = (
     ExtraSpec(
         "hpc:app_class",
@@ -75,6 +91,7 @@ _SPECS = (
         "``[hpc_sched] bottleneck_tradeoff`` allows. ``isolated``: no uplinks that other isolated "
         "groups use, or the group is refused. Default: ``hops``.",
     ),
+    TRAFFIC,
     *(constraint.spec for constraint in ALL),
 )
 EXTRA_SPECS = tuple(sorted(_SPECS, key=lambda spec: spec.name))

@@ -20,6 +20,7 @@ from hpc_sched.core.extra_spec_names import (
     MAX_REPORTED,
     MAX_SHOWN,
     MAX_UNKNOWN,
+    TRAFFIC,
 )
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Application
@@ -60,6 +61,7 @@ class HPCSpecs:
     by_mdobp: bool = False  # whether MDOBP, where its weigher is enabled, chooses hosts
     is_planned: bool = True  # False for a VM without a group, see :meth:`unplanned`
     objective: str = HOPS  # what the plan is best by
+    pattern: str | None = None  # what its VMs send each other; None: uniform
 
     @property
     def by_topology(self) -> bool:
@@ -140,8 +142,7 @@ def read(
         return HPCSpecs(
             app_class, NO_CONSTRAINTS, "false", (), faults, ignored=ignored, by_mdobp=by_mdobp
         )
-    constraints, homogeneous = reader.constraints(), reader.value(Homogeneous)
-    objective = reader.objective()
+    constraints, homogeneous, pattern, objective = reader.of_group()
     group_keys = [one.spec.name for one in CONSTRAINTS if one.spec.name in reader.seen]
     if homogeneous == "true":
         group_keys.append(HOMOGENEOUS)
@@ -155,6 +156,7 @@ def read(
         ignored=ignored,
         by_mdobp=by_mdobp,
         objective=objective,
+        pattern=pattern,
     )
 
 
@@ -181,9 +183,7 @@ def check_flavor(
     if app_class == "none" and not names_none:
         reader.fault_of_unclassed()
     of_group, reader.faults = reader.faults, []
-    reader.constraints()
-    reader.value(Homogeneous)
-    reader.objective()
+    reader.of_group()
     # Class none has no constraints, as in read().
     ignored: list[str] = []
     (ignored if app_class == "none" else of_group).extend(reader.faults)
@@ -212,8 +212,10 @@ def is_implicit_group(
     extra_specs: Mapping[str, Any], hints: Mapping[str, Any], defaults: Defaults
 ) -> bool:
     """True if the VMs of a multi-create without a server group are a group: class or option."""
-    app_class = named_class(extra_specs, hints, defaults)
-    return defaults.implicit_groups or app_class not in (None, "none")
+    return defaults.implicit_groups or named_class(extra_specs, hints, defaults) not in (
+        None,
+        "none",
+    )
 
 
 @dataclass
@@ -232,9 +234,21 @@ class _SpecReader:
         default = self.defaults.app_class if in_group else "none"
         app_class = self.app_class() or default
         name = self._checked(APP_NAME, extra_spec_names.is_name, extra_spec_names.EXPECTED)
-        is_decimal = re.compile(extra_spec_names.DECIMAL).fullmatch
-        score = self._checked(CACHE_SCORE, is_decimal, "a decimal number >= 0 such as 12.5")
+        score = self._checked(
+            CACHE_SCORE,
+            re.compile(extra_spec_names.DECIMAL).fullmatch,
+            "a decimal number >= 0 such as 12.5",
+        )
         return Application(app_class, name, float(score or 0))
+
+    def of_group(self) -> tuple[Constraints, Value | None, str | None, str]:
+        """Return the constraints, ``hpc:homogeneous``, ``hpc:pattern`` and ``hpc:objective``."""
+        return (
+            self.constraints(),
+            self.value(Homogeneous),
+            self._checked(TRAFFIC.name, re.compile(TRAFFIC.pattern).fullmatch, TRAFFIC.expected),
+            self.objective(),
+        )
 
     def app_class(self) -> str | None:
         choices = extra_spec_names.APP_CLASSES
@@ -243,8 +257,11 @@ class _SpecReader:
 
     def fault_of_unclassed(self) -> None:
         """Report the guarantees of a request that is of class ``none`` only by default."""
-        harmless = ("false", "prefer")
-        keys = [key for key in GUARANTEES if (self._value(key) or "false").lower() not in harmless]
+        keys = [
+            key
+            for key in GUARANTEES
+            if (self._value(key) or "false").lower() not in ("false", "prefer")
+        ]
         if keys:
             self.unread.update(keys)
             self.faults.append(

@@ -19,6 +19,7 @@ KEYS = (
     "hpc:homogeneous",
     "hpc:max_leaves",
     "hpc:min_leaves",
+    "hpc:pattern",
     "hpc:prefer",
     "hpc:require",
 )
@@ -44,6 +45,10 @@ GOOD = [
         for number in ("1", "16", "4096")
     ),
     pytest.param("hpc:max_leaves", "999999", id="max_leaves beyond any fabric"),
+    *(
+        pytest.param("hpc:pattern", pattern, id=f"the pattern {pattern[:20]}")
+        for pattern in ("uniform", "ring", "halo2", "halo2:8x4", "halo3:4x4x2", "matrix:wrf-4.5")
+    ),
     *(
         pytest.param(key, level, id=f"{key[4:]} names {what}")
         for key in ("hpc:require", "hpc:prefer")
@@ -112,6 +117,22 @@ BAD = [
         )
     ),
     pytest.param("hpc:group_size", "4097", id="group_size above what is planned"),
+    *(
+        pytest.param("hpc:pattern", pattern, id=f"a pattern that is {what}")
+        for pattern, what in (
+            ("", "empty"),
+            ("Ring", "in another case"),
+            ("ring\n", "before a line break"),
+            ("ring|halo2", "two of them"),
+            ("halo2:8", "a grid that lacks a side"),
+            ("halo2:8x0", "a grid with a side of 0"),
+            ("halo2:8x4x2", "a grid with a side more"),
+            ("matrix", "a matrix without a name"),
+            ("matrix:../secret", "a file elsewhere"),
+            ("matrix:a/b", "a file in another folder"),
+            ("matrix:.hidden", "a hidden file"),
+        )
+    ),
     *(
         pytest.param(key, level, id=f"{key[4:]} names a level {what}")
         for key in ("hpc:require", "hpc:prefer")

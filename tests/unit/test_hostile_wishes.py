@@ -28,6 +28,7 @@ KEYS = (
     "hpc:prefer",
     "hpc:max_leaves",
     extra_specs.HOMOGENEOUS,
+    "hpc:pattern",
 )
 # A key, its value and the longest sentence of what was expected.
 MAX_FAULT = 30 + MAX_SHOWN + 100

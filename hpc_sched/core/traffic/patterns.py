@@ -53,25 +53,26 @@ def all_to_all(ranks: int) -> Iterator[Step]:
         yield step([(here, np.roll(here, -distance))], 1.0)
 
 
-def halo(dimensions: int) -> Callable[[int], Iterator[Step]]:
-    """Return the pattern of a periodic grid whose ranks send to both neighbours of each dimension.
+def halo(sides: tuple[int, ...]) -> Iterator[Step]:
+    """Yield the step of a periodic grid whose ranks send to both neighbours of each dimension.
 
-    On a side of two, both neighbours are one rank, which gets two messages.
+    On a side of two, both neighbours are one rank, which gets two messages. In C order the last
+    dimension's neighbours are next to each other.
     """
+    here = np.arange(math.prod(sides)).reshape(sides)
+    yield step(
+        [
+            (here.ravel(), np.roll(here, by, axis).ravel())
+            for axis in range(len(sides))
+            for by in (-1, 1)
+        ],
+        1.0,
+    )
 
-    def steps(ranks: int) -> Iterator[Step]:
-        here = np.arange(ranks).reshape(grid(ranks, dimensions))
-        # In C order the last dimension's neighbours are next to each other.
-        yield step(
-            [
-                (here.ravel(), np.roll(here, by, axis).ravel())
-                for axis in range(dimensions)
-                for by in (-1, 1)
-            ],
-            1.0,
-        )
 
-    return steps
+def nearly_cubic_halo(dimensions: int) -> Callable[[int], Iterator[Step]]:
+    """Return the pattern of a periodic grid whose sides are those of :func:`grid`."""
+    return lambda ranks: halo(grid(ranks, dimensions))
 
 
 def broadcast(ranks: int) -> Iterator[Step]:
@@ -95,9 +96,9 @@ PATTERNS: Mapping[str, Callable[[int], Iterator[Step]]] = MappingProxyType(
         "ring": ring_allreduce,
         "doubling": recursive_doubling,
         "alltoall": all_to_all,
-        "halo1": halo(1),
-        "halo2": halo(2),
-        "halo3": halo(3),
+        "halo1": nearly_cubic_halo(1),
+        "halo2": nearly_cubic_halo(2),
+        "halo3": nearly_cubic_halo(3),
         BT: lambda ranks: block_tridiagonal(math.isqrt(ranks), forward=_SWEEPS),
         "broadcast": broadcast,
         NONE: nothing,

@@ -1,0 +1,52 @@
+"""What ranks send each other as a CSV file: n rows of n numbers, a row sends to the columns.
+
+::
+
+    # four ranks; only what the numbers are relative to each other counts
+    0, 10, 0, 1
+    10, 0, 1, 0
+    0, 1, 0, 10
+    1, 0, 10, 0
+"""
+
+import os
+
+import numpy as np
+
+from hpc_sched import decimals, exceptions, files, table_file
+from hpc_sched.core.arrays import Reals
+
+# Numbers of 8 digits for 1,024 ranks.
+MAX_BYTES = 10_000_000
+MOST = 1e100  # of a number; beyond it, sums might not be finite
+_EXPECTED = f"a number from 0 to {MOST:g}"
+
+
+def read_matrix(path: files.Path, ranks: int) -> Reals:
+    """Return the matrix of a file. Shape (ranks, ranks). Linear in its length.
+
+    Blank lines and what follows a ``#`` count nothing.
+
+    :raises exceptions.RequestError: naming file, line, column and what was expected
+    """
+    name, error = os.fspath(path), exceptions.RequestError
+    text = files.decode(files.read_bytes(name, error, MAX_BYTES), name, error)
+    found = np.zeros((ranks, ranks))
+    rows = 0
+    for line, cells in table_file.csv_lines(text, name, error):
+        if rows == ranks:
+            raise error(f"{name}:{line}: expected {ranks} rows, one a rank, found more")
+        if len(cells) != ranks:
+            raise error(f"{name}:{line}: expected {ranks} columns, one a rank, found {len(cells)}")
+        for column, cell in enumerate(cells):
+            number = decimals.number_in(cell)
+            if number is None or not 0 <= number <= MOST:
+                what = f"{cell[:60]!r}" if cell else "nothing"
+                raise error(
+                    f"{name}:{line}: column {column + 1}: expected {_EXPECTED}, found {what}"
+                )
+            found[rows, column] = number
+        rows += 1
+    if rows < ranks:
+        raise error(f"{name}: expected {ranks} rows, one a rank, found {rows}")
+    return found
