@@ -177,3 +177,25 @@ def test_the_same_planner_differs_from_itself_under_another_salt_alone(tmp_path,
     assert all((row["this"] != row["other"]) == bool(salt) for row in rows)
     assert all(row["occupied"] > 0.9 for row in rows)
     assert len(done.stdout.splitlines()) == 3
+
+
+def test_the_gap_of_plans_for_patterns_has_a_row_for_each_pattern():
+    made = ran("pattern_gap.py", "--trees", 18)
+    assert made.returncode == 0, made.stderr
+    heading, *rows = made.stdout.splitlines()
+    assert heading.split() == [
+        "pattern",
+        "trees",
+        "hops",
+        "plan",
+        "search",
+        "highest",
+        "above",
+        "CPU",
+        "ms",
+    ]
+    assert [row.split()[:2] for row in rows[-2:]] == [["ring", "2"], ["all", "18"]]
+    assert len(rows) == 10
+    for row in rows:
+        _, _, by_hops, by_search, highest, *_ = row.split()
+        assert 1 <= float(by_search) <= min(float(by_hops), float(highest))
