@@ -26,8 +26,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.bottleneck.rank_crossings import crossings, rank_hosts
-from hpc_sched.core.plan.bottleneck.rank_search import best_by_pattern
+from hpc_sched.core.plan.bottleneck.ranks.rank_crossings import crossings, rank_hosts
+from hpc_sched.core.plan.bottleneck.ranks.rank_search import best_by_pattern
 from hpc_sched.core.plan.planner import plan
 from hpc_sched.core.plan.problem import Problem, host_counts
 from hpc_sched.core.plan.result import Plan

@@ -493,6 +493,12 @@ def number(conf: cfg.ConfigOpts, name: str) -> float:
     return float(_usable(conf, name))
 
 
+def text(conf: cfg.ConfigOpts, name: str) -> str | None:
+    """Return an option that is a text, or None; its default if it is invalid."""
+    value = _usable(conf, name)
+    return None if value is None else str(value)
+
+
 def flag(conf: cfg.ConfigOpts, name: str) -> bool:
     """True if an option is true, or set; its default if it is invalid."""
     return bool(_usable(conf, name))

@@ -3,18 +3,21 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from hpc_sched.core import extra_specs
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.objectives.stated_objective import stated_objective
 from hpc_sched.core.plan.gathering import Gathering
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import GROUP_FILTER, HOMOGENEITY_FILTER
 from hpc_sched.snapshot import colocated_vms, hypervisor_processors, nova_options
 from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.isolated_groups import uplinks_of_others
 from hpc_sched.snapshot.room import filter_caps, flavor_request, pci_aliases, snapshot_rooms
 from hpc_sched.snapshot.snapshot_model import Flavor, Server
 from hpc_sched.topology.model import Topology
@@ -266,6 +269,12 @@ def _group_request(
         else None,
         processors=hypervisor_processors.of(cloud, request.members, room) if by_type else None,
         check=rooms,
+        objective=stated_objective(
+            hpc_specs,
+            topology,
+            nova_options.objective_options(snapshot),
+            partial(uplinks_of_others, cloud, [vm.uuid for vm in request.members]),
+        ),
     )
     if not nova_options.option(snapshot, "gather_groups"):
         return made

@@ -46,7 +46,7 @@ class PatternCase:
     traffic: Traffic
     hops_plan: Array  # VMs per host
     bounds: Bounds  # that the hops plan keeps
-    tradeoff: float | None
+    tradeoff: Fraction | None
     member_hosts: Array  # of each member, in the order of the group
 
     def arguments(self) -> tuple[Any, ...]:
@@ -105,7 +105,7 @@ def _drawn(dice: random.Random, group: str, pattern: str) -> PatternCase | None:
         _drawn_traffic(dice, pattern, vms),
         host_counts(topology, plan.hosts),
         bounds,
-        dice.choice((0.3, 0.3, 0.0, 1.0, None)),
+        dice.choice((Fraction(3, 10), Fraction(3, 10), Fraction(0), Fraction(1), None)),
         _drawn_members(dice, problem, fabric_order(topology)),
     )
 
@@ -241,7 +241,7 @@ def least_bottleneck(case: PatternCase) -> Fraction:
     loads_of, harms = measures(case, plans)
     if case.tradeoff is not None:
         [_], [by_hops] = measures(case, case.hops_plan[None])
-        most = (1 + Fraction(str(case.tradeoff))) * int(by_hops)
+        most = (1 + case.tradeoff) * int(by_hops)
         loads_of = loads_of[[each <= most for each in harms.tolist()]]
     return Fraction(int(loads_of.min()), scale(case))
 

@@ -12,11 +12,11 @@ import pytest
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
-from hpc_sched.core.plan.bottleneck.rank_crossings import crossings, rank_hosts
-from hpc_sched.core.plan.bottleneck.rank_intervals import intervals
-from hpc_sched.core.plan.bottleneck.rank_moves import Moves, stay
-from hpc_sched.core.plan.bottleneck.rank_neighbourhood import alternatives
-from hpc_sched.core.plan.bottleneck.rank_search import best_by_pattern
+from hpc_sched.core.plan.bottleneck.ranks.rank_crossings import crossings, rank_hosts
+from hpc_sched.core.plan.bottleneck.ranks.rank_intervals import intervals
+from hpc_sched.core.plan.bottleneck.ranks.rank_moves import Moves, stay
+from hpc_sched.core.plan.bottleneck.ranks.rank_neighbourhood import alternatives
+from hpc_sched.core.plan.bottleneck.ranks.rank_search import best_by_pattern
 from hpc_sched.core.plan.planner import plan
 from hpc_sched.core.plan.problem import Problem, host_counts
 from hpc_sched.core.plan.result import Plan
@@ -160,7 +160,7 @@ def test_a_plan_keeps_all_bounds_and_is_never_above_the_plan_of_least_hop_byte(s
         case, case.hops_plan
     )
     if case.tradeoff is not None:
-        most = (1 + Fraction(str(case.tradeoff))) * pattern_oracle.harm(case, case.hops_plan)
+        most = (1 + case.tradeoff) * pattern_oracle.harm(case, case.hops_plan)
         assert pattern_oracle.harm(case, planned) <= most
 
 
@@ -207,7 +207,7 @@ def test_more_starts_are_never_worse_and_wrong_ones_are_left_out(seed: int):
     others = list(some_plans(case, 20))
     found = best_by_pattern(*arguments, [hops_plan, *others], tradeoff, limit, members)
     kept = pattern_oracle.keeps_bounds(case, np.array(others))
-    harm = (1 + Fraction(str(tradeoff or 0))) * pattern_oracle.harm(case, hops_plan)
+    harm = (1 + (tradeoff or 0)) * pattern_oracle.harm(case, hops_plan)
     good = [
         pattern_oracle.bottleneck(case, other)
         for other, is_kept in zip(others, kept, strict=True)
@@ -222,7 +222,7 @@ def test_clusters_of_ranks_are_not_parted():
     """Six ranks in clusters of three: 4 and 2 part the second of them, 3 and 3 part none."""
     topology, links = two_leaves()
     first = {"a0": 1, "a1": 1, "a2": 1, "a3": 1, "b0": 1, "b1": 1}
-    found = placed(topology, links, cluster_traffic(3, 3), first, tradeoff=0.0)
+    found = placed(topology, links, cluster_traffic(3, 3), first, tradeoff=Fraction(0))
     assert sorted(host[0] for host in found) == ["a"] * 3 + ["b"] * 3
 
 
@@ -333,7 +333,7 @@ def test_a_large_group_on_a_large_fabric_ends_with_a_better_plan(name: str):
     problem = Problem.from_counts(topology=topology, capacity=capacity, members={}, awaiting=512)
     traffic, order = rank_bytes.of_steps(512, PATTERNS[name](512)), fabric_order(topology)
     with cpu_guard.ends():
-        found = best_by_pattern(problem, links, order, traffic, starts, 0.3)
+        found = best_by_pattern(problem, links, order, traffic, starts, Fraction(3, 10))
     by_hops, here = (
         crossings(topology, traffic, rank_hosts(problem.members, planned, order))
         for planned in (starts[0], found)

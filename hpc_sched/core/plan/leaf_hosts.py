@@ -3,7 +3,7 @@
 import functools
 import heapq
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,6 +82,15 @@ def open_hosts(problem: Problem, leaves: Sequence[int]) -> dict[int, Array]:
     hosts = hosts[leaf[hosts].argsort(kind="stable")]
     found, first = np.unique(leaf[hosts], return_index=True)
     return dict(zip(found.tolist(), np.split(hosts, first[1:]), strict=True))
+
+
+def places_in(counts: Mapping[int, int], problem: Problem) -> list[int]:
+    """Return the host of each VM of some leaves, leaf after leaf. O(hosts).
+
+    :param counts: VMs by leaf
+    """
+    inside = open_hosts(problem, list(counts))
+    return [host for leaf, count in counts.items() for host in places(problem, inside[leaf], count)]
 
 
 def places(problem: Problem, hosts: Array, count: int) -> list[int]:

@@ -21,11 +21,14 @@ class LeastBottleneck:
     """The least bottleneck, then the least Hop-Byte, within a bound on the harm to others.
 
     The bottleneck of a plan is the greatest crossing by capacity of any switch and host: what of
-    the group's traffic enters or leaves it in one direction, with uniform traffic n_s * (n - n_s).
+    the group's traffic enters or leaves it in one direction, with uniform traffic n_s * (n - n_s),
+    otherwise counted on the places of ranks.
     """
 
     capacities: Capacities
     tradeoff: Fraction | None = TRADEOFF  # None: without a bound
+    pattern: str | None = None  # value of hpc:pattern; None: uniform traffic
+    pattern_directory: str | None = None  # of the operator's matrices
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -139,10 +139,7 @@ def plan_of(problem: Problem, found: LeafCounts) -> Plan:
         # Those that are taken first, however many they are, are near each other.
         leaves, vms = np.array(sorted(counts.items())).T
         order = largest_branch_first(problem, leaves, vms, problem.members).tolist()
-    inside = leaf_hosts.open_hosts(problem, order)
-    chosen = [
-        host for leaf in order for host in leaf_hosts.places(problem, inside[leaf], counts[leaf])
-    ]
+    chosen = leaf_hosts.places_in({leaf: counts[leaf] for leaf in order}, problem)
     now = len(chosen) if problem.placing is None else problem.placing
     later = max(now, problem.awaiting)
     parts = chosen[:now], chosen[now:later], chosen[later:]

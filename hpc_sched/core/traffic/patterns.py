@@ -14,6 +14,7 @@ from hpc_sched.core.traffic.block_tridiagonal import block_tridiagonal
 from hpc_sched.core.traffic.step import Step, step
 
 NONE = "none"  # of an application that does not communicate
+RING = "ring"
 BT = "bt"
 
 
@@ -93,7 +94,7 @@ _SWEEPS = 0.9  # of BT's computation: its systems forward; the rest is back subs
 
 PATTERNS: Mapping[str, Callable[[int], Iterator[Step]]] = MappingProxyType(
     {
-        "ring": ring_allreduce,
+        RING: ring_allreduce,
         "doubling": recursive_doubling,
         "alltoall": all_to_all,
         "halo1": nearly_cubic_halo(1),

@@ -16,7 +16,9 @@ from hpc_sched import conf
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.constraints import server_group_policy
+from hpc_sched.core.extra_spec_names import HOPS
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.objective import Objective
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.nova_glue.io.fabric import Fabric
 from hpc_sched.nova_glue.read import request_spec
@@ -62,11 +64,14 @@ class ReadRequest:
         demand, policy, packing = request.demand, request.policy, None
         if request.by_mdobp and self.colocated is not None:
             packing = mdobp_input.packing(demand, policy, self.states, self.colocated)
-        made = GroupRequest.of(
-            # One leaf where the fabric does not matter.
+        # One leaf where the fabric does not matter.
+        topology = (
             Topology.from_tree({"cloud": list(hosts)})
             if request.hpc_specs.is_flat
-            else fabric.topology.including(hosts),
+            else fabric.topology.including(hosts)
+        )
+        made = GroupRequest.of(
+            topology,
             request.hpc_specs,
             group_id=request.group_id,
             policy=policy,
@@ -84,8 +89,16 @@ class ReadRequest:
             packing=packing,
             check=self.rooms,
             shunned=np.logical_or.reduce([*self.shunned.values()]) if self.shunned else None,
+            objective=self._objective(topology),
         )
         return self._gathered(made, name_at) if conf.flag(CONF, "gather_groups") else made
+
+    def _objective(self, topology: Topology) -> Objective | None:
+        if self.request.hpc_specs.objective == HOPS:
+            return None
+        from hpc_sched.nova_glue.read import objective
+
+        return objective.of(self.request, topology)
 
     def _gathered(self, made: GroupRequest, name_at: Mapping[tuple[str, str], str]) -> GroupRequest:
         from hpc_sched.core.plan.gathering import Gathering

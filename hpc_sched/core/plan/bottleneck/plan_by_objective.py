@@ -6,12 +6,15 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.plan.bottleneck.best_counts import bottleneck_counts
 from hpc_sched.core.plan.bottleneck.isolated_counts import isolated_counts, largest_isolated
+from hpc_sched.core.plan.bottleneck.pattern_counts import pattern_counts
 from hpc_sched.core.plan.exact.best_counts import least_hop_byte
 from hpc_sched.core.plan.objective import Isolation
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.rejection import rejected
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.plan.time_limit import Limit
+from hpc_sched.core.traffic.patterns import RING
+from hpc_sched.core.traffic.stated_pattern import stated_traffic
 
 
 def counts(
@@ -34,6 +37,16 @@ def counts(
         largest = largest_isolated(problem, objective, level)
         return replace(rejected(problem, count, bounds), best=largest, is_isolated=True)
     hops = least_hop_byte(problem, count, level, tops, bounds, limit)
-    if objective is None:
+    everyone = count + int(problem.members.sum())
+    if objective is None or not count or everyone < 2:
         return problem, hops
-    return bottleneck_counts(problem, count, level, tops, bounds, objective, hops, limit)
+    pattern, directory = objective.pattern, objective.pattern_directory
+    # Around a ring the fewest leaves have the fewest links between them, and each carries the same.
+    if pattern == RING:
+        return problem, hops
+    traffic = stated_traffic(pattern, everyone, directory).traffic
+    uniform = bottleneck_counts(problem, count, level, tops, bounds, objective, hops, limit)
+    if traffic is None:
+        return uniform
+    plans = [(problem, hops), uniform]
+    return pattern_counts(problem, level, objective, traffic, plans, limit)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask
-from hpc_sched.core.plan.bottleneck.rank_intervals import RankIntervals
-from hpc_sched.core.plan.bottleneck.rank_moves import Moves, moves_between, pairs, stay
+from hpc_sched.core.plan.bottleneck.ranks.rank_intervals import RankIntervals
+from hpc_sched.core.plan.bottleneck.ranks.rank_moves import Moves, moves_between, pairs, stay
 
 _ALL = 400  # pairs of places up to which all moves are compared
 _MOVES = 2_000  # of them, where hosts take many VMs

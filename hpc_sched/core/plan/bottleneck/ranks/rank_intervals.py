@@ -11,13 +11,13 @@ from fractions import Fraction
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.bottleneck.rank_crossings import (
+from hpc_sched.core.plan.bottleneck.ranks.rank_crossings import (
     LinkCapacities,
     highest_load,
     rank_hosts,
     sum_of_loads,
 )
-from hpc_sched.core.plan.bottleneck.rank_moves import Moves
+from hpc_sched.core.plan.bottleneck.ranks.rank_moves import Moves
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.traffic.rank_bytes import Traffic
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import Bounds, level_of
-from hpc_sched.core.plan.bottleneck.rank_intervals import Measures, RankIntervals
-from hpc_sched.core.plan.bottleneck.rank_moves import Moves
+from hpc_sched.core.plan.bottleneck.ranks.rank_intervals import Measures, RankIntervals
+from hpc_sched.core.plan.bottleneck.ranks.rank_moves import Moves
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.rejection import broken_by
 
@@ -62,7 +62,7 @@ def search_space(
     tables: RankIntervals,
     bounds: Bounds,
     hops_plan: Array,
-    tradeoff: float | None,
+    tradeoff: Fraction | None,
 ) -> SearchSpace:
     """Return the plans of as many VMs as the plan of least Hop-Byte has.
 
@@ -81,7 +81,7 @@ def search_space(
         has_members=bool(problem.members.any()),
         fewest_leaves=before + bounds.missing_leaves(before, vms),
         most_leaves=len(topology.hosts) if bounds.most_leaves is None else bounds.most_leaves,
-        harm=None if tradeoff is None else (1 + Fraction(str(tradeoff))) * harm,
+        harm=None if tradeoff is None else (1 + tradeoff) * harm,
     )
 
 

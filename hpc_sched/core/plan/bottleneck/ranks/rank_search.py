@@ -19,11 +19,11 @@ from fractions import Fraction
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.bottleneck.rank_crossings import LinkCapacities
-from hpc_sched.core.plan.bottleneck.rank_intervals import Measures, intervals
-from hpc_sched.core.plan.bottleneck.rank_moves import Moves, stay
-from hpc_sched.core.plan.bottleneck.rank_neighbourhood import alternatives
-from hpc_sched.core.plan.bottleneck.search_space import SearchSpace, kept_bounds, search_space
+from hpc_sched.core.plan.bottleneck.ranks.rank_crossings import LinkCapacities
+from hpc_sched.core.plan.bottleneck.ranks.rank_intervals import Measures, intervals
+from hpc_sched.core.plan.bottleneck.ranks.rank_moves import Moves, stay
+from hpc_sched.core.plan.bottleneck.ranks.rank_neighbourhood import alternatives
+from hpc_sched.core.plan.bottleneck.ranks.search_space import SearchSpace, kept_bounds, search_space
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.rejection import broken_by
 from hpc_sched.core.plan.time_limit import NO_LIMIT, Limit
@@ -43,7 +43,7 @@ def best_by_pattern(
     fabric_order: Array,
     traffic: Traffic,
     starts: Sequence[Array],
-    tradeoff: float | None,
+    tradeoff: Fraction | None,
     limit: Limit = NO_LIMIT,
     member_hosts: Array | None = None,
 ) -> Array:

@@ -1,0 +1,46 @@
+"""What the plan of a group is best by, as its flavor and the options state it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from hpc_sched.core.arrays import Mask
+from hpc_sched.core.extra_spec_names import HOPS, ISOLATED
+from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.core.plan.objective import TRADEOFF, Isolation, LeastBottleneck, Objective
+from hpc_sched.topology.capacities import LinkDefaults, capacities
+from hpc_sched.topology.model import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveOptions:
+    """The options of [hpc_sched] on objectives."""
+
+    links: LinkDefaults = field(default_factory=LinkDefaults)
+    tradeoff: Fraction | None = TRADEOFF
+    pattern_directory: str | None = None
+
+
+def stated_objective(
+    specs: HPCSpecs,
+    topology: Topology,
+    options: ObjectiveOptions,
+    used_uplinks: Callable[[Topology], Mask],
+) -> Objective | None:
+    """Return the objective of a group; None: the least Hop-Byte.
+
+    That also where the fabric does not matter to its class.
+
+    :param used_uplinks: returns the switches whose uplinks other isolated groups use, shape
+        (switches,); called for an isolated group alone
+    """
+    if specs.objective == HOPS or specs.is_flat:
+        return None
+    if specs.objective == ISOLATED:
+        return Isolation(used_uplinks(topology))
+    return LeastBottleneck(
+        capacities(topology, options.links),
+        options.tradeoff,
+        specs.pattern,
+        options.pattern_directory,
+    )

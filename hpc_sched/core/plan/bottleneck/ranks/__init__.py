@@ -1,0 +1,1 @@
+"""Plans of least bottleneck for a pattern: crossings on the places of ranks."""
