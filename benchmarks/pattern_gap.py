@@ -19,6 +19,7 @@ import random
 import sys
 import time
 from collections import defaultdict
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -98,7 +99,7 @@ def large() -> None:
         problem = Problem.from_counts(topology=topology, capacity=room, members={}, awaiting=vms)
         for name in ("ring", "doubling", "alltoall", "halo2", "halo3"):
             traffic = rank_bytes.of_steps(vms, PATTERNS[name](vms))
-            for bound in (0.3, None):
+            for bound in (Fraction(3, 10), None):
                 began = time.process_time()
                 found = best_by_pattern(problem, links, order, traffic, starts, bound)
                 seconds = time.process_time() - began
