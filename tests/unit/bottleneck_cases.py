@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hpc_sched.core.constraints import Bounds
-from hpc_sched.core.plan.objective import Objective
+from hpc_sched.core.plan.objective import LeastBottleneck as Objective
 from hpc_sched.core.plan.planner import solve
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection

@@ -9,13 +9,7 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan import leaf_hosts
 from hpc_sched.core.plan.bottleneck.counts.group_fabric import HostKind
 from hpc_sched.core.plan.bottleneck.least_hops.bounded_tree import Savings
-from hpc_sched.core.plan.bottleneck.least_hops.pairs_on_hosts import (
-    HeavyHost,
-    heavy_hosts,
-    light,
-    pairs_with_heavy,
-    pairs_without_heavy,
-)
+from hpc_sched.core.plan.bottleneck.least_hops.pairs_on_hosts import heavy_of, light
 from hpc_sched.core.plan.problem import Problem
 
 
@@ -41,7 +35,8 @@ def host_rooms(problem: Problem, links: Array, savings: Savings, taken: Mapping[
         for kind in set(kinds).difference(caps):
             caps[kind] = max(light(counts.of_host(kind), kind, fabric.everyone), 0)
         rooms[hosts] = [caps[kind] for kind in kinds]
-        heavy = _heavy(savings, fabric.kind_of[leaf], taken[leaf])
+        below = fabric.kinds[fabric.kind_of[leaf]]
+        heavy = heavy_of(below, taken[leaf], counts, savings.never, pack_hosts=savings.pack_hosts)
         # One without room has no choice.
         if heavy is not None and heavy.kind.room:
             found = hosts[[kind == heavy.kind for kind in kinds]]
@@ -55,20 +50,3 @@ def host_rooms(problem: Problem, links: Array, savings: Savings, taken: Mapping[
             np.add.at(rooms, others, 1)
             rooms[one] = heavy.vms
     return rooms
-
-
-def _heavy(savings: Savings, kind: int, vms: int) -> HeavyHost | None:
-    """Return the host of a leaf that must take more than half of the group, or None."""
-    counts, never = savings.counts, savings.never
-    leaf = counts.fabric.kinds[kind]
-    options: list[tuple[Array, HeavyHost | None]] = [
-        (pairs_without_heavy(leaf.hosts, counts, never), None),
-        *(
-            (pairs_with_heavy(leaf, heavy, counts, never), heavy)
-            for heavy in heavy_hosts(leaf, counts)
-        ),
-    ]
-    possible = [(table.item(vms), heavy) for table, heavy in options if len(table) > vms]
-    if not savings.pack_hosts:
-        return next(heavy for pairs, heavy in possible if pairs > never)
-    return max(possible, key=lambda option: option[0])[1]

@@ -1,7 +1,7 @@
 """The VMs that hosts of a leaf take within a bottleneck, so that most pairs share a host."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.bottleneck.counts.achievable_counts import AchievableCounts
 from hpc_sched.core.plan.bottleneck.counts.group_fabric import HostKind, Kind
-from hpc_sched.core.plan.maxplus import maxplus
+from hpc_sched.core.plan.maxplus import maxplus, splits
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,29 +30,60 @@ def pairs_on_hosts(leaf: Kind, counts: AchievableCounts, never: int) -> Array:
     :returns: shape (VMs + 1,)
     """
     best = pairs_without_heavy(leaf.hosts, counts, never)
-    for heavy in heavy_hosts(leaf, counts):
-        best = _greatest(best, pairs_with_heavy(leaf, heavy, counts, never))
+    for _, heavy, others in _with_heavy(leaf, counts, never):
+        best = _greatest(best, np.maximum(maxplus(heavy, others, counts.fabric.count), never))
     return best
 
 
-def pairs_with_heavy(leaf: Kind, heavy: HeavyHost, counts: AchievableCounts, never: int) -> Array:
-    """Return the pairs as :func:`pairs_on_hosts` does, if one host has more than half."""
-    left = ((host, number - (host == heavy.kind)) for host, number in leaf.hosts)
-    others = pairs_without_heavy(
-        tuple((host, number) for host, number in left if number), counts, never
-    )
-    alone = np.full(heavy.vms + 1, never)
-    alone[-1] = _pairs(heavy.kind.members, heavy.vms)
-    return np.maximum(maxplus(alone, others, counts.fabric.count), never)
+def heavy_of(
+    leaf: Kind, vms: int, counts: AchievableCounts, never: int, *, pack_hosts: bool
+) -> HeavyHost | None:
+    """Return the host that has more than half of the group, if some VMs are in a leaf, or None.
+
+    :param pack_hosts: whether most pairs are to be on one host; else there is such a host only if
+        the bottleneck wants one, with as few VMs as it permits
+    """
+    most, found = never, None
+    without = pairs_without_heavy(leaf.hosts, counts, never)
+    if vms < len(without) and without.item(vms) > never:
+        most = without.item(vms)
+        if not pack_hosts:
+            return None
+    for host, heavy, others in _with_heavy(leaf, counts, never):
+        low, pairs = splits(heavy, others, vms)
+        [possible] = ((heavy[low : low + len(pairs)] > never) & (pairs > most)).nonzero()
+        if len(possible) and not pack_hosts:
+            return HeavyHost(host, low + possible.item(0))
+        if len(possible):
+            best = possible.item(int(np.argmax(pairs[possible])))
+            most, found = pairs.item(best), HeavyHost(host, low + best)
+    return found
 
 
-def heavy_hosts(kind: Kind, counts: AchievableCounts) -> Iterator[HeavyHost]:
-    """Yield each kind of host of a leaf that may take more than half of the group, most first."""
-    for host, _ in kind.hosts:
+def _with_heavy(
+    leaf: Kind, counts: AchievableCounts, never: int
+) -> Iterator[tuple[HostKind, Array, Array]]:
+    """Yield each kind of host that may have more than half of the group, with two tables.
+
+    Of the pairs that 0, 1, 2 .. new VMs add on it, and on the other hosts of the leaf.
+    """
+    for host, _ in leaf.hosts:
         few = light(counts.of_host(host), host, counts.fabric.everyone)
-        for vms in range(host.room, few, -1):
-            if counts.of_host(host) >> vms & 1:
-                yield HeavyHost(host, vms)
+        many = counts.of_host(host) >> (few + 1) << (few + 1)
+        if not many:
+            continue
+        left = [(other, number - (other == host)) for other, number in leaf.hosts]
+        others = pairs_without_heavy([each for each in left if each[1]], counts, never)
+        if others.item(0) > never:
+            yield host, _heavy_pairs(many, host.members, never), others
+
+
+def _heavy_pairs(many: int, members: int, never: int) -> Array:
+    """Return the pairs on a host with some numbers of new VMs, as bits. Shape (VMs + 1,)."""
+    vms = np.arange(many.bit_length())
+    # All from the least one on: a link carries less and less beyond a half.
+    least = (many & -many).bit_length() - 1
+    return np.where(vms >= least, vms * (vms - 1 + 2 * members) // 2, never)
 
 
 def light(counts: int, host: HostKind, everyone: int) -> int:
@@ -62,7 +93,7 @@ def light(counts: int, host: HostKind, everyone: int) -> int:
 
 
 def pairs_without_heavy(
-    hosts: tuple[tuple[HostKind, int], ...], counts: AchievableCounts, never: int
+    hosts: Sequence[tuple[HostKind, int]], counts: AchievableCounts, never: int
 ) -> Array:
     """Return the most pairs if no host has more than half of the group. Shape (VMs + 1,).
 
@@ -99,7 +130,3 @@ def _greatest(one: Array, other: Array) -> Array:
     found = longer.copy()
     found[: len(shorter)] = np.maximum(found[: len(shorter)], shorter)
     return found
-
-
-def _pairs(members: int, vms: int) -> int:
-    return vms * (vms - 1 + 2 * members) // 2
