@@ -36,8 +36,9 @@ def bottleneck_counts(
     """Return the new VMs per leaf of least bottleneck, then of least Hop-Byte, then in plan order.
 
     Within the bounds, and with no more harm to others than the objective allows. Where the bound on
-    harm is what decides, equal plans are in the order of less harm, then in tie order. The plan of
-    least Hop-Byte, not proven, if the limit passes before another is found.
+    harm, or on leaves, is what decides, equal plans are in the order of less harm, or of leaves,
+    then in tie order. The plan of least Hop-Byte, not proven, if the limit passes before another is
+    found, or if the group is too large.
 
     :param level: of the switch that must hold all VMs, members included
     :param tops: those with room for all, at least one
@@ -99,7 +100,7 @@ def _within_least(
         nonlocal last
         limit.check()
         counts = AchievableCounts(fabric, bottleneck)
-        if not counts.tops() or not all(one.is_enough(counts) for one in resources):
+        if not counts.tops() or not all(one.is_enough(counts, limit) for one in resources):
             return False
         last = counts
         return True

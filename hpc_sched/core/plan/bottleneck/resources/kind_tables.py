@@ -19,6 +19,7 @@ from hpc_sched.core.plan.time_limit import NO_LIMIT, Limit
 NEVER = -(1 << 60)
 # No sum of values reaches it.
 MOST = 1 << 58
+_MOST_SUMS = 1 << 28  # of one join: some 0.3 s, between two looks at the limit
 
 
 class KindWay(NamedTuple):
@@ -40,19 +41,24 @@ class KindTables:
         :param values: of 0, 1, 2 .. VMs below each kind, NEVER where they are not permitted; of
             leaves what their hosts add too. Shape (VMs + 1,) each
         :raises TimeLimitPassed: if the limit passes
+        :raises OverflowError: if two children together take too many VMs
         """
-        self.fabric = fabric
+        self.fabric, self._limit = fabric, limit
         self.tables: list[Array] = []
         self._joined: list[list[Array]] = []  # of the first 0, 1, 2 .. children of a kind
         for kind, own in enumerate(values):
-            limit.check()
             joined = [np.zeros(1, dtype=np.int64)]
             for child in fabric.children_of(kind):
-                table = maxplus(joined[-1], self.tables[child], len(own) - 1)
+                table = maxplus(joined[-1], self.tables[child], len(own) - 1, self._spend)
                 joined.append(np.maximum(table, NEVER))
             self._joined.append(joined)
             is_leaf = len(joined) == 1
             self.tables.append(own if is_leaf else _sum(joined[-1], own))
+
+    def _spend(self, sums: int) -> None:
+        self._limit.check()
+        if sums > _MOST_SUMS:
+            raise OverflowError(f"{sums} sums of two tables: expected at most {_MOST_SUMS}")
 
     def best(self, kind: int, vms: int) -> int:
         """Return the best sum of a number of VMs below a kind."""

@@ -15,6 +15,7 @@ from hpc_sched.core.plan.bottleneck.counts.group_fabric import GroupFabric
 from hpc_sched.core.plan.bottleneck.resources.kind_tables import NEVER, KindTables
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.switch_rooms import leaf_members, sums_by_switch
+from hpc_sched.core.plan.time_limit import Limit
 from hpc_sched.topology.capacities import Capacities
 
 # No sum over switches reaches it: so there is room for a price.
@@ -37,17 +38,17 @@ class Resource(ABC):
         :param new: leaf to the new VMs there
         """
 
-    def is_enough(self, counts: AchievableCounts) -> bool:
+    def is_enough(self, counts: AchievableCounts, limit: Limit) -> bool:
         """True if a plan within a bottleneck uses no more than it may; one at least is within it.
 
-        O(kinds * children) joins.
+        O(kinds * children) joins; raises as :class:`KindTables` does.
         """
         fabric = counts.fabric
         values = [
             np.where(counts.permitted(kind), -used, NEVER)
             for kind, used in enumerate(self.used(counts))
         ]
-        tables = KindTables(fabric, values)
+        tables = KindTables(fabric, values, limit)
         least = min(-tables.best(fabric.kind_of[top], fabric.count) for top in counts.tops())
         return least <= self.most
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.bottleneck.resources.kind_tables import NEVER, KindTables
-from hpc_sched.core.plan.maxplus import sums
+from hpc_sched.core.plan.maxplus import maxplus
 
 
 class Needs(NamedTuple):
@@ -74,6 +74,6 @@ class WorthElsewhere:
 def _best_above(whole: Array, rest: Array) -> Array:
     """Return for 0, 1, 2 .. VMs the best of a whole and the rest: whole[v + w] + rest[w]."""
     # As a max-plus product with the reversed table.
-    shifted, column = sums(whole, rest[::-1])
-    found: Array = np.maximum((shifted + column).max(axis=0)[len(rest) - 1 :], NEVER)
+    product = maxplus(whole, rest[::-1], len(whole) + len(rest))
+    found: Array = np.maximum(product[len(rest) - 1 :], NEVER)
     return found
