@@ -28,6 +28,7 @@ class Node:
     children: list["Node"] = field(default_factory=list)
     parent: "Node | None" = None
     variables: range = range(0)  # of the first, second .. new VM
+    rate: int = 0  # of the links to the rest of the fabric, where they matter
 
     @property
     def number(self) -> Counter[int]:
@@ -43,7 +44,7 @@ class Node:
     def kind(self) -> tuple[Any, ...]:
         """Equal for nodes that can be exchanged, if they have one parent."""
         below = sorted(child.kind for child in self.children)
-        return (self.level, self.room, self.members, *below)
+        return (self.level, self.room, self.members, self.rate, *below)
 
     def walk(self) -> Iterator["Node"]:
         """Yield the node and those below it."""
@@ -66,31 +67,34 @@ class Program:
         max_leaves: int | None = None,
         min_leaves: int = 0,
         pack_hosts: bool = True,
+        rates: Mapping[str, int] | None = None,
     ):
         """Make variables and rows.
 
+        :param rates: of the links of switches and hosts, by name
         :param level: that of which one switch has the whole group; None: the roots
         """
 
-        def node_of(below: Any) -> Node:
-            if isinstance(below, str):
-                return Node(0, capacity.get(below, 0), members.get(below, 0))
-            children = [
-                node_of(each) for each in (below.values() if isinstance(below, dict) else below)
-            ]
+        def node_of(name: str, below: Any) -> Node:
+            rate = (rates or {}).get(name, 0)
+            if below is None:
+                return Node(0, capacity.get(name, 0), members.get(name, 0), rate=rate)
+            parts = below if isinstance(below, dict) else dict.fromkeys(below)
+            children = [node_of(*each) for each in parts.items()]
             node = Node(
                 1 + max(child.level for child in children),
                 sum(child.room for child in children),
                 sum(child.members for child in children),
                 # Without pack_hosts only the room of a leaf matters.
                 children if pack_hosts or isinstance(below, dict) else [],
+                rate=rate,
             )
             for child in children:
                 child.parent = node
             return node
 
         self.count = count
-        self.nodes = [node for below in tree.values() for node in node_of(below).walk()]
+        self.nodes = [node for each in tree.items() for node in node_of(*each).walk()]
         self.depth = max(node.level for node in self.nodes)
         self.leaves = [node for node in self.nodes if node.level == 1]
         self.size = 0
