@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hpc_sched.core.constraints import Bounds
-from hpc_sched.core.plan.objective import LeastBottleneck as Objective
+from hpc_sched.core.plan.objective import LeastBottleneck
 from hpc_sched.core.plan.planner import solve
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
@@ -65,7 +65,7 @@ class LinkedCase:
         ]
         hosts = [self.links.get(host, WIDE) for host in made.topology.hosts]
         capacities = Capacities(np.array(switches), np.array(hosts))
-        objective = Objective(capacities, self.tradeoff)
+        objective = LeastBottleneck(capacities, self.tradeoff)
         return replace(made, pack_hosts=case.pack_hosts, objective=objective)
 
     def answer(self, limit: Limit = NO_LIMIT) -> Plan | Rejection:

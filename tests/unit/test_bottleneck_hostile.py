@@ -12,7 +12,7 @@ import pytest
 
 from hpc_sched.core.constraints import UNBOUND, Bounds
 from hpc_sched.core.plan.bottleneck.counts.least_bottleneck import least_bottleneck
-from hpc_sched.core.plan.objective import LeastBottleneck as Objective
+from hpc_sched.core.plan.objective import LeastBottleneck
 from hpc_sched.core.plan.planner import solve
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
@@ -71,7 +71,7 @@ def problem_of(
     ]
     of_hosts = [links(i) for i in range(len(topology.hosts))]
     capacities = Capacities(np.array(of_switches), np.array(of_hosts))
-    return replace(made, objective=Objective(capacities, tradeoff))
+    return replace(made, objective=LeastBottleneck(capacities, tradeoff))
 
 
 def within_limits(

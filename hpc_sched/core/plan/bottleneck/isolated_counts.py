@@ -24,7 +24,7 @@ from hpc_sched.core.plan.objective import Isolation
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.result import Gang
 from hpc_sched.core.plan.switch_rooms import leaf_room, sums_below
-from hpc_sched.core.plan.time_limit import Effort, Limit, TimeLimitPassed
+from hpc_sched.core.plan.time_limit import NO_LIMIT, Effort, Limit, TimeLimitPassed
 from hpc_sched.topology.capacities import Capacities
 from hpc_sched.topology.tree import Switch
 
@@ -50,7 +50,7 @@ def isolated_counts(
     fabric = GroupFabric.of(problem, count, links, tops, level)
     counts = AchievableCounts(fabric, Fraction(0))
     resources = leaf_bounds(problem, bounds, count)
-    if not counts.tops() or not all(one.is_enough(counts) for one in resources):
+    if not counts.tops() or not all(one.is_enough(counts, NO_LIMIT) for one in resources):
         return None
     with suppress(OverflowError, TimeLimitPassed):
         return _best(problem, counts, resources, Effort(limit))
