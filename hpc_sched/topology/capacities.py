@@ -36,6 +36,11 @@ class Capacities:
     switches: NDArray[np.int64]  # of the uplinks; at least 1, 0 at roots. Shape (switches,)
     hosts: NDArray[np.int64]  # of each host's own links; at least 1. Shape (hosts,)
 
+    def reduced(self) -> "Capacities":
+        """Return the same in the largest unit in which all are whole numbers."""
+        unit = int(np.gcd.reduce([*np.unique(self.switches), *np.unique(self.hosts)])) or 1
+        return Capacities(self.switches // unit, self.hosts // unit)
+
 
 def capacities(topology: Topology, defaults: LinkDefaults) -> Capacities:
     """Return the capacities of a fabric; those of equal switches are equal. O(hosts + switches).

@@ -64,10 +64,11 @@ def _bottleneck_counts(
     hops: LeafCounts,
     limit: Limit,
 ) -> tuple[Problem, LeafCounts]:
-    fabric = GroupFabric.of(problem, count, objective.capacities, tops, level)
+    # Equal plans are in an order that may depend on the numbers: not on the unit.
+    capacities, tradeoff = objective.capacities.reduced(), objective.tradeoff
+    fabric = GroupFabric.of(problem, count, capacities, tops, level)
     resources = leaf_bounds(problem, bounds, count)
-    if objective.tradeoff is not None:
-        capacities, tradeoff = objective.capacities, objective.tradeoff
+    if tradeoff is not None:
         resources.append(Harm.of(problem, fabric, capacities, hops.counts, tradeoff))
     counts, effort = _within_least(AchievableCounts(fabric, Fraction(0)), (), limit), Effort(limit)
     found, savings, saved = least_hops(problem, counts, effort)
@@ -81,7 +82,7 @@ def _bottleneck_counts(
         if used_too_much(problem, resources, found):
             # Only if leaves and harm are both bound.
             return problem, replace(hops, is_proven=False)
-    rooms = host_rooms(problem, objective.capacities.hosts, savings, found.counts)
+    rooms = host_rooms(problem, capacities.hosts, savings, found.counts)
     return replace(problem, capacity=rooms), found
 
 
