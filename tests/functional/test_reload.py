@@ -32,6 +32,7 @@ from tests.functional.shared_clouds import cloud_mark
 from tests.functional.statements import collected
 from tests.functional.states import configured, host_state, known, place, spec, weigh
 from tests.functional.thin_cloud import ThinCloud
+from tests.ib_dumps import Fabric
 
 CONF = nova.conf.CONF
 LEAVES = four_by_eight()
@@ -629,3 +630,45 @@ def test_a_database_that_does_not_answer_is_an_error_that_says_so():
         ),
     ):
         AggregatesDriver().load()
+
+
+def dump(cables: int) -> str:
+    """Return a discovered fabric: leaf1 with some cables to its spine, the others with 4.
+
+    ::
+
+              spine
+            /   |   \\
+        leaf1 leaf2 leaf3      a host each
+    """
+    fabric = Fabric()
+    for number in (1, 2, 3):
+        fabric.host(f"n{number}", f"leaf{number}")
+        fabric.link(f"leaf{number}", "spine", cables=cables if number == 1 else 4)
+    return fabric.text()
+
+
+def test_cables_that_stay_down_are_used_after_the_settle_time_with_a_warning(
+    change, caplog, turned_clock
+):
+    CONF.set_override("topology_driver", "ibnetdiscover", "hpc_sched")
+    change(dump(4))
+    assert loaded_topology.reload()
+    caplog.clear()
+
+    def uplinks() -> list[int]:
+        switches = loaded_topology.current().topology.switches
+        return [one.links.uplinks.number for one in switches if one.links and one.parent >= 0]
+
+    change(dump(2))
+    for _ in range(4):
+        assert not loaded_topology.reload()
+        assert uplinks() == [4, 4, 4]
+        turned_clock.turn(60)
+    turned_clock.turn(60)
+    assert loaded_topology.reload()
+    assert uplinks() == [2, 4, 4]
+    assert "Topology changed: links changed: leaf1" in said(caplog, "INFO")[0]
+    [warning] = said(caplog, "WARNING")
+    assert warning.startswith("Topology: leaf with uplinks of 2 x ")
+    assert warning.endswith("leaf1")
