@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from hpc_sched.topology import Topology
 from hpc_sched.topology.compare import lint, uplinks
 from hpc_sched.topology.links import Cables, Links
@@ -171,8 +173,11 @@ def test_oversubscription_follows_from_the_links_of_hosts_and_switches_below():
     assert ratios == {"core": None, "p1": 1, "l1": 2, "l2": None, "p2": 2, "l3": 1}
 
 
-def test_a_switch_without_stated_uplinks_has_the_ratio_of_its_level():
-    found = fabric({"a": 2, "b": 2}, oversubscription={"leaf": 4, "pod": 2})
+@pytest.mark.parametrize("links", [{}, {"a": Links(None, Cables.of([None, 100]))}])
+def test_a_switch_without_uplinks_of_known_rate_has_the_ratio_of_its_level(links):
+    details = Details(links=links)
+    found = fabric({"a": 2, "b": 2}, oversubscription={"leaf": 4, "pod": 2}, details=details)
+    assert uplinks.ratios(found) == [None, 4, 4]
     assert lint.oversubscription(found) == {"leaf": 4}
     assert lint.of(found) == []
 

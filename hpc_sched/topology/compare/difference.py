@@ -3,13 +3,12 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TypeVar
 
 import numpy as np
 
 from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.compare import link_texts
 from hpc_sched.topology.grouping import by_key
-from hpc_sched.topology.links import Cables, Links, ratio_text
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import Switch
 
@@ -145,9 +144,11 @@ def between(old: Topology, new: Topology, *, one_sided: bool = False) -> Differe
         ),
         ids=_changes(*({host: one.host_ids.get(host) for host in common} for one in (old, new))),
         members=_changes_of_pairs(pairs, lambda switch: hostlist.fold(switch.members) or None),
-        links=_changes_of_links(switch_links, _links_texts, one_sided),
-        host_links=_changes_of_links(host_links, _cables_texts, one_sided),
-        oversubscription=_ratio_changes(old.oversubscription, new.oversubscription, one_sided),
+        links=_changes(*link_texts.of_switches(switch_links, one_sided)),
+        host_links=_changes(*link_texts.of_hosts(host_links, one_sided)),
+        oversubscription=_changes(
+            *link_texts.of_levels(old.oversubscription, new.oversubscription, one_sided)
+        ),
         hops=_hop_changes(old, new, common),
     )
 
@@ -199,57 +200,6 @@ def _changes_of_pairs(
     both = [(new.name, value_of(old), value_of(new)) for old, new in pairs]
     both = [one for one in both if all(one)]
     return _changes({name: old for name, old, _ in both}, {name: new for name, _, new in both})
-
-
-_Stated = TypeVar("_Stated", Links, Cables)
-
-
-def _changes_of_links(
-    pairs: Mapping[str, tuple[_Stated | None, _Stated | None]],
-    texts: Callable[[_Stated, _Stated, bool], tuple[str, str]],
-    one_sided: bool,
-) -> tuple[Change, ...]:
-    """Return the changes of links by name; ``texts`` returns what is compared of both."""
-    before: dict[str, str | None] = {}
-    after: dict[str, str | None] = {}
-    for name, (old, new) in pairs.items():
-        if old is not None and new is not None:
-            # Nearly always: they need no texts.
-            if old != new:
-                before[name], after[name] = texts(old, new, one_sided)
-        elif one_sided and (old is not None or new is not None):
-            before[name] = texts(old, old, True)[0] if old is not None else None
-            after[name] = texts(new, new, True)[1] if new is not None else None
-    return _changes(before, after)
-
-
-def _links_texts(old: Links, new: Links, one_sided: bool) -> tuple[str, str]:
-    """Return the links of a switch before and now, without what only one of them states."""
-    has_down = old.down is not None and new.down is not None
-    ups = _cables_texts(old.uplinks, new.uplinks, one_sided)
-    texts = []
-    for links, up in zip((old, new), ups, strict=True):
-        down = f"{links.down:g} Gb/s down, " if links.down is not None else ""
-        texts.append((down if one_sided or has_down else "") + f"{up} up")
-    return texts[0], texts[1]
-
-
-def _cables_texts(old: Cables, new: Cables, one_sided: bool) -> tuple[str, str]:
-    """Return cables before and now; only their numbers, if one of the two states no rates."""
-    if one_sided or (old.rate is not None and new.rate is not None):
-        return str(old), str(new)
-    return str(old.number), str(new.number)
-
-
-def _ratio_changes(
-    old: Mapping[str, float], new: Mapping[str, float], one_sided: bool
-) -> tuple[Change, ...]:
-    names = old.keys() | new.keys() if one_sided else old.keys() & new.keys()
-    before, after = (
-        {name: ratio_text(ratio) for name, ratio in stated.items() if name in names}
-        for stated in (old, new)
-    )
-    return _changes(before, after)
 
 
 def _moves(word: str, many: str, changes: Iterable[Change]) -> Iterator[str]:

@@ -22,18 +22,19 @@ def of(topology: Topology) -> list[Cables | None]:
 def ratios(topology: Topology) -> list[float | None]:
     """Return the oversubscription of each switch, rounded, by its index; None where unknown.
 
-    That is the rate of the links below over that of the uplinks; without stated uplinks what the
-    description states for the level. O(hosts + switches).
+    That is the rate of the links below over that of the uplinks; without uplinks of known rate it
+    is what the description states for the level. O(hosts + switches).
     """
     stated = topology.oversubscription
     known = zip(topology.switches, of(topology), _rates_down(topology), strict=True)
     found: list[float | None] = []
     for switch, up, down in known:
-        ratio = None
-        if up is not None and up.rate and down is not None:
-            ratio = down / up.rate
-        elif up is None and switch.parent >= 0:
-            ratio = stated.get(topology.levels[switch.level - 1])
+        rate = up.rate if up is not None else None
+        if rate:
+            ratio = None if down is None else down / rate
+        else:
+            level = topology.levels[switch.level - 1]
+            ratio = stated.get(level) if switch.parent >= 0 else None
         # Smaller differences of ratios are not those of cabling.
         found.append(None if ratio is None else round(ratio, 2))
     return found
