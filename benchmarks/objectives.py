@@ -5,12 +5,12 @@
     python benchmarks/objectives.py --limit-ms 150 --limit-tradeoff-ms 500 --limit-mb 200
 
 One row for each objective and room of hosts: the best and the median CPU time of the runs in ms,
-and the most memory that one more run has allocated at a time. The fabric has 20 hosts a leaf and 25
-leaves a pod, leaves oversubscribed 8 : 1 and pods 2 : 1. ``free`` is how many more VMs a host takes:
-a number, or the least and the greatest that are drawn. Plans with a trade-off do at most 1.3 times
-the harm of the plan of least Hop-Byte. Others use a fifth of the uplinks that an isolated group has
-to leave alone. With limits on the command line the exit code is 1 where a row takes more; the first
-is that of plans without a trade-off.
+and the most memory that one more run has allocated at a time. The fabric has 20 hosts a leaf and
+25 leaves a pod, leaves oversubscribed 8 : 1 and pods 2 : 1. ``free`` is how many more VMs a host
+takes: a number, or the least and the greatest that are drawn. Plans with a trade-off do at most
+1.3 times the harm of the plan of least Hop-Byte. Others use a fifth of the uplinks, which an
+isolated group has to leave alone. With limits on the command line the exit code is 1 where a row
+takes more; the first is that of plans without a trade-off.
 """
 
 import argparse
