@@ -109,6 +109,7 @@ class CheckedHistory(Commands):
         self._say(", ".join(f"{name} on {node}" for name, node in places.items()))
         self._placed.append((request, request.views[-1], places))
         checks.check_choice(self.cloud, request, places)
+        checks.check_ranks(self.cloud, request, places)
 
     def _count(self, outcome: str) -> None:
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1

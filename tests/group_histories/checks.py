@@ -82,6 +82,20 @@ def check_choice(cloud: SeenCloud, request: Request, places: Mapping[str, str]) 
             )
 
 
+def check_ranks(cloud: SeenCloud, request: Request, places: Mapping[str, str]) -> None:
+    """Check that VMs that one request creates are in the order of the fabric.
+
+    Leaves are in the order of their letters below any switch; so are nodes, but for their uuids.
+
+    :param places: the nodes of the request's VMs, in the order of their launch
+    """
+    if request.is_move:
+        return
+    nodes = [node[0] if cloud.fabric.is_metal else node for node in places.values()]
+    if nodes != sorted(nodes):
+        raise BrokenError(f"{request.name} is on {', '.join(places.values())}, which is no order")
+
+
 def check_constraints(
     cloud: SeenCloud, request: Request, view: View, places: Mapping[str, str]
 ) -> None:

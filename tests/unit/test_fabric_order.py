@@ -196,3 +196,36 @@ def test_vms_placed_one_after_the_other_take_what_they_take_at_once_whatever_the
         assert hosts == in_fabric_order(topology, hosts), f"seed {seed}"
         walked += left > 1
     assert walked > 200
+
+
+def test_vms_that_land_elsewhere_in_their_leaves_stay_in_order_by_leaf():
+    """Some hosts lose a claim: their VM takes the next host, and what is left is planned again."""
+    elsewhere = 0
+    for seed in range(600):
+        case, dice = small_cases.random_case(seed), random.Random(seed)
+        request = request_of(case, left=case.count)
+        plan = request.decide()
+        if not isinstance(plan, Plan) or len(plan.leaves) < 2:
+            continue
+        topology, left, found, losses = request.topology, Counter(plan.leaves), [], 0
+        # No VM lands in another leaf than planned, and no plan has others.
+        while request.left and isinstance(plan, Plan) and Counter(plan.leaves) == left:
+            order = request.host_order(plan, 0).tolist()
+            wanted, is_lost = order[0], dice.random() < 0.3
+            if is_lost:
+                request = request.among(np.arange(len(request.room)) != order.pop(0))
+            host = next(i for i in (*order, wanted) if request.room[i] or i == wanted)
+            if host == wanted and is_lost:
+                break
+            if topology.leaf_index[host] != topology.leaf_index[wanted]:
+                break
+            losses += is_lost
+            found.append(topology.leaf_of(topology.hosts[host]))
+            left = +(left - Counter(found[-1:]))
+            request = request.after(np.bincount([host], minlength=len(request.room)))
+            rest = plan.after({topology.hosts[host]: 1}, topology.leaf_of)
+            plan = request.decide() if is_lost or rest is None else rest
+        hosts = [topology.hosts_of(leaf)[0] for leaf in found]
+        assert is_ordered(topology, hosts), f"seed {seed}"
+        elsewhere += losses > 0 and len(set(found)) > 1
+    assert elsewhere > 20

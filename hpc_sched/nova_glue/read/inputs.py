@@ -26,7 +26,7 @@ from hpc_sched.nova_glue.read.caps import counting_filters
 from hpc_sched.nova_glue.read.hold import Holds
 from hpc_sched.nova_glue.read.instances import group_members, mdobp_input
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.read.room import held_room, shunned_hosts
+from hpc_sched.nova_glue.read.room import compared_hosts, held_room, shunned_hosts
 from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
 from hpc_sched.topology.model import Topology
 
@@ -272,6 +272,11 @@ def _rooms(
     holds: Holds,
 ) -> HostRooms:
     most = server_group_policy.most_per_host(request.max_per_host)
+    in_flight = set(found.in_flight.values())
+    for state in states if in_flight else ():
+        if (state.host, state.nodename) in in_flight:
+            # Placement has the VM, its HostState has not: others of the group must not count on it.
+            compared_hosts.forget(state)
     rooms = HostRooms(states, request.query, request.fitting, most_per_host=most)
     if counting_filters.enabled():
         from hpc_sched.nova_glue.read.caps import filter_caps
