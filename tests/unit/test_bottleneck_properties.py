@@ -107,8 +107,6 @@ def test_the_order_of_the_description_and_of_the_dicts_changes_nothing(
 
 @given(linked_cases(), st.integers(2, 1000))
 def test_capacities_that_are_all_multiplied_change_no_plan(linked: LinkedCase, by: int):
-    # Bounds that decide have an order of equals of their own.
-    linked = without_bounds(linked)
     more = replace(
         linked,
         uplinks={name: by * rate for name, rate in linked.uplinks.items()},
