@@ -20,7 +20,7 @@ from hpc_sched import digests
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 from hpc_sched.topology import Topology, load
 from hpc_sched.topology.canonical_text import lines_of
-from hpc_sched.topology.compare import difference
+from hpc_sched.topology.compare import settling
 from hpc_sched.topology.links import Cables, Links
 from hpc_sched.topology.tree import Details
 from hpc_sched.topology.writers import slurm_writer, yaml_writer
@@ -75,11 +75,26 @@ def test_format_and_driver_are_no_difference(tmp_path):
     assert digest_of(load("slurm", path=conf)) == digest(TREE)
 
 
-def test_links_and_merged_switches_are_no_difference():
-    details = Details(
-        links={"leaf1": Links(400, Cables.of([200]))}, members={"core": ("spine1", "spine2")}
-    )
-    assert digest(TREE, details=details) == digest(TREE)
+def test_merged_switches_and_rates_down_are_no_difference():
+    uplinks = Cables.of([200])
+    digests_of_rates = {
+        digest(TREE, details=Details(links={"leaf1": Links(down, uplinks)}, members=members))
+        for down in (400, 800, None)
+        for members in ({}, {"core": ("spine1", "spine2")})
+    }
+    assert len(digests_of_rates) == 1
+
+
+def test_uplinks_hosts_links_and_oversubscription_are_a_difference():
+    two, four = (Cables.of([100] * number) for number in (2, 4))
+    found = [
+        digest(TREE),
+        *(digest(TREE, details=Details(links={"leaf1": Links(400, one)})) for one in (two, four)),
+        *(digest(TREE, host_links={"a1": one}) for one in (two, four)),
+        *(digest(TREE, oversubscription={level: 2.0}) for level in ("leaf", "pod")),
+        digest(TREE, oversubscription={"leaf": 4.0}),
+    ]
+    assert len(set(found)) == len(found)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +122,7 @@ def test_a_type_that_no_host_takes_from_its_switch_is_no_difference():
 
 
 TYPES = st.sampled_from(["old", "new", "unknown"])
+CABLES = st.lists(st.sampled_from([100.0, 200.0]), min_size=1, max_size=2).map(Cables.of)
 
 
 @st.composite
@@ -117,12 +133,13 @@ def fabrics(draw: st.DrawFn) -> Topology:
         tree,
         processors=draw(st.dictionaries(st.sampled_from(switches), TYPES, max_size=2)),
         host_processors=draw(st.dictionaries(st.sampled_from(["a1", "b2"]), TYPES, max_size=2)),
+        host_links=draw(st.dictionaries(st.sampled_from(["a1", "b2"]), CABLES, max_size=2)),
     )
 
 
 @given(fabrics(), fabrics())
 def test_fabrics_of_different_digests_differ_so_that_a_scheduler_takes_the_new_one(old, new):
-    assert bool(difference.between(old, new)) == (lines_of(old) != lines_of(new))
+    assert bool(settling.changes(old, new)) == (lines_of(old) != lines_of(new))
 
 
 @pytest.mark.parametrize(
