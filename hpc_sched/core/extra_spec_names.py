@@ -98,7 +98,10 @@ EXTRA_SPECS = tuple(sorted(_SPECS, key=lambda spec: spec.name))
 
 KEYS = tuple(spec.name for spec in EXTRA_SPECS)
 # Constraints on the place: misspelt, they would be dropped silently.
-CONSTRAINT_KEYS = tuple(constraint.spec.name for constraint in ALL if constraint.binds_place)
+CONSTRAINT_KEYS = (
+    *(constraint.spec.name for constraint in ALL if constraint.binds_place),
+    "hpc:objective",
+)
 
 
 def meant_key(key: str, known: tuple[str, ...]) -> str | None:

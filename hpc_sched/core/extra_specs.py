@@ -16,6 +16,7 @@ from hpc_sched.core.constraints.values import ALL, CONSTRAINTS
 from hpc_sched.core.extra_spec_names import (
     CONSTRAINT_KEYS,
     HOPS,
+    ISOLATED,
     KEYS,
     MAX_REPORTED,
     MAX_SHOWN,
@@ -71,12 +72,17 @@ class HPCSpecs:
     @property
     def is_flat(self) -> bool:
         """True if the fabric does not matter: the cloud then counts as one leaf."""
-        return not self.by_topology and not self.constraints.bind_place
+        return not self.by_topology and not self.binds_place
+
+    @property
+    def binds_place(self) -> bool:
+        """True if a guarantee of the request depends on where its VMs are in the fabric."""
+        return self.constraints.bind_place or self.objective == ISOLATED
 
     @property
     def needs_proof(self) -> bool:
         """True if the request has any guarantee, rather than preferences alone."""
-        return self.constraints.bind_place or self.is_unclear or self.homogeneous == "true"
+        return self.binds_place or self.is_unclear or self.homogeneous == "true"
 
     def group_fault(self, *, in_server_group: bool, count: int, is_implicit: bool) -> str | None:
         """Return why a new request is refused if its VMs are no group, or None.
@@ -114,6 +120,7 @@ class HPCSpecs:
             constraints=self.constraints.relaxed(),
             homogeneous="prefer" if self.homogeneous == "true" else self.homogeneous,
             is_unclear=False,
+            objective=HOPS if self.objective == ISOLATED else self.objective,
         )
 
 
@@ -146,13 +153,15 @@ def read(
     group_keys = [one.spec.name for one in CONSTRAINTS if one.spec.name in reader.seen]
     if homogeneous == "true":
         group_keys.append(HOMOGENEOUS)
+    if objective == ISOLATED:
+        group_keys.append(OBJECTIVE)
     return HPCSpecs(
         app_class,
         constraints,
         str(homogeneous or defaults.homogeneous),
         tuple(group_keys),
         tuple(reader.faults),
-        is_unclear=not reader.unread.isdisjoint(GUARANTEES),
+        is_unclear=not reader.unread.isdisjoint((*GUARANTEES, OBJECTIVE)),
         ignored=ignored,
         by_mdobp=by_mdobp,
         objective=objective,
@@ -239,7 +248,12 @@ class _SpecReader:
             re.compile(extra_spec_names.DECIMAL).fullmatch,
             "a decimal number >= 0 such as 12.5",
         )
-        return Application(app_class, name, float(score or 0))
+        return Application(
+            app_class,
+            name,
+            float(score or 0),
+            is_isolated=app_class != "none" and self._is_isolated(),
+        )
 
     def of_group(self) -> tuple[Constraints, Value | None, str | None, str]:
         """Return the constraints, ``hpc:homogeneous``, ``hpc:pattern`` and ``hpc:objective``."""
@@ -262,6 +276,8 @@ class _SpecReader:
             for key in GUARANTEES
             if (self._value(key) or "false").lower() not in ("false", "prefer")
         ]
+        if self._is_isolated():
+            keys.append(OBJECTIVE)
         if keys:
             self.unread.update(keys)
             self.faults.append(
@@ -287,6 +303,10 @@ class _SpecReader:
         choices = extra_spec_names.OBJECTIVES
         value = self._checked(OBJECTIVE, lambda text: text.lower() in choices, one_of(choices))
         return value.lower() if value else HOPS
+
+    def _is_isolated(self) -> bool:
+        """True if the flavor asks for uplinks of its groups' own."""
+        return str(self.specs.get(OBJECTIVE)).lower() == ISOLATED
 
     def value(self, constraint: type[Constraint]) -> Value | None:
         expected = constraint.expected(self.levels)

@@ -15,10 +15,12 @@ from hpc_sched.core.constraints.group_size import GroupSize
 from hpc_sched.core.constraints.max_leaves import MaxLeaves
 from hpc_sched.core.constraints.min_leaves import MinLeaves
 from hpc_sched.core.placement_input import PlacementInput
+from hpc_sched.core.plan.objective import Isolation
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
 from hpc_sched.core.plan.problem import Problem, host_counts
 from hpc_sched.core.plan.ranking import (
     hosts_of_one,
+    leaves_of_group,
     permitted_hosts,
     plan_order,
     planned_counts,
@@ -122,7 +124,11 @@ class GroupRequest(PlacementInput):
         problem, policy = self.spread().problem(), self.hard_policy
         sizes = self._sizes_with_followers(problem)
         if policy is not None and policy.counts_nodes:
-            return plan_by_service(self, policy, sizes)
+            if self.objective is None:
+                return plan_by_service(self, policy, sizes)
+            from hpc_sched.core.by_service import objective_plan
+
+            return objective_plan.plan(self, policy, sizes)
         answer = solve_sizes(problem, sizes, self.active, limit)
         if policy is None:
             return answer
@@ -234,7 +240,7 @@ class GroupRequest(PlacementInput):
             if self.left:
                 slot, *_ = leaf_slots.own_slots(self, answer, slot, range(self.left))
             return plan_order(self.as_planned(answer).problem(), answer, slot=slot)
-        problem = self.problem()
+        problem = replace(self, objective=None).problem()
         answer = solve_most(problem, self.awaiting, limit)
         if not isinstance(answer, Plan):
             # Members are on several islands: order hosts by their distance to all members.
@@ -324,16 +330,20 @@ class GroupRequest(PlacementInput):
         Any combination of them does, but for bounds at least, see :meth:`permitted_next`. A single
         VM, and one that moves, may be wherever it keeps them and as many can follow as by the plan:
         then the switch of the plan is no constraint. Nor is the island for one that moves without
-        constraints, which is never refused. Shape (hypervisors,).
+        constraints, which is never refused. An isolated group stays below the leaves of its plan
+        and members: elsewhere it may use other uplinks. Shape (hypervisors,).
         """
         has_islands = len(self.topology.roots) > 1 and not self.is_move
-        if not self.constraints.bind_place and not has_islands:
+        is_isolated = isinstance(self.objective, Isolation)
+        if not (self.constraints.bind_place or is_isolated or has_islands):
             return np.ones(len(self.room), dtype=np.bool_)
         problem = self.as_planned(plan).problem()
         is_alone = self.is_move or plan.count == 1
         permitted = (
             hosts_of_one(problem, plan.count) if is_alone else permitted_hosts(problem, plan)
         )
+        if is_isolated:
+            permitted &= leaves_of_group(problem, plan)
         return permitted[self.hosts_of_rows] & self.permitted_next()
 
     def permitted_next(self) -> Mask:
@@ -376,8 +386,10 @@ class GroupRequest(PlacementInput):
         Without a guarantee, a VM that moves is placed, and so is a group whose members already
         break a constraint or are on several islands.
         """
-        is_guaranteed = self.constraints.bind_place or (
-            self.homogeneous == "true" and self.processors is not None
+        is_guaranteed = (
+            self.constraints.bind_place
+            or isinstance(self.objective, Isolation)
+            or (self.homogeneous == "true" and self.processors is not None)
         )
         return is_guaranteed or not (is_move or answer.conflict)
 

@@ -13,12 +13,15 @@ def used_uplinks(topology: Topology, groups: Iterable[Mapping[str, int]]) -> Mas
 
     O(hosts of the groups * depth).
 
-    :param groups: VMs by host of the topology, of each group
+    :param groups: VMs by host, of each group; a host that the topology lacks is below none of its
+        switches
     """
     is_used = np.zeros(len(topology.switches), dtype=np.bool_)
     for group in groups:
         below: dict[int, int] = {}
         for host, vms in group.items():
+            if host not in topology:
+                continue
             for switch in topology.upwards(topology.leaf_index.item(topology.index_of(host))):
                 below[switch] = below.get(switch, 0) + vms
         everyone = sum(group.values())

@@ -39,6 +39,8 @@ class Isolation:
     """
 
     is_used: Mask  # by others: the uplinks of each switch. Shape (switches,)
+    # Why others may use more of them; None if all are known. Such a group is not placed anew.
+    unverified: str | None = None
 
 
 Objective: TypeAlias = LeastBottleneck | Isolation

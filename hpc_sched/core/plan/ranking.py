@@ -121,6 +121,13 @@ def permitted_hosts(problem: Problem, plan: Plan) -> Mask:
     return mask
 
 
+def leaves_of_group(problem: Problem, plan: Plan) -> Mask:
+    """Return the hosts below the leaves of a plan and of the members. Shape (hosts,)."""
+    leaf_index = problem.topology.leaf_index
+    everyone = problem.members + planned_counts(problem, plan)
+    return np.isin(leaf_index, leaf_index[everyone > 0])
+
+
 def hosts_of_one(problem: Problem, count: int) -> Mask:
     """Return the hosts on which one VM keeps ``require``, ``max_leaves`` and the members' island.
 

@@ -23,6 +23,7 @@ class Application:
     name: str | None = None
     score: float = 0.0  # 1 = 100,000 last-level cache misses per second
     group: str | None = None  # the group that the VM belongs to
+    is_isolated: bool = False  # whether its group shares no uplinks with others that are isolated
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import numpy as np
 from hpc_sched import clock, exceptions
 from hpc_sched.core.constraints.server_group_policy import HARD_POLICIES
 from hpc_sched.core.logged.decision_summary import TURNS
+from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io import request_deadline
@@ -151,12 +152,16 @@ def read_members(claims: RequestClaims) -> bool:
     return True
 
 
-def may_change(group: GroupPlacement, look: int) -> bool:
+def may_change(group: GroupPlacement, look: int, answer: Plan | Rejection | None = None) -> bool:
     """Wait between two looks; False if others are not being placed, or no time is left.
 
-    Those of other groups, too, whose places on candidates are held and may be claimed by now.
+    Those of other groups, too, whose places on candidates are held and may be claimed by now, and
+    isolated ones that may take other uplinks.
     """
-    is_changing = has_others(group) or bool(hosts_of_placing(group))
+    isolated = group.inputs.isolated
+    is_short = isinstance(answer, Rejection) and answer.is_isolated
+    is_moving = is_short and isolated is not None and isolated.in_flight
+    is_changing = has_others(group) or bool(hosts_of_placing(group)) or is_moving
     return is_changing and may_look(look)
 
 

@@ -44,15 +44,18 @@ def is_on() -> bool:
     return CONF.hpc_sched.follower_hold_time > 0 and not conf.is_shadow(CONF)
 
 
-def read() -> Holds:
+def read(*, needs_turn: bool = False) -> Holds:
     """Return all holds of the cloud; none, with one WARNING a request, if Placement fails.
 
-    One call to Placement; none if this service holds no places.
+    One call to Placement; none if this service holds no places, and the turn is not needed.
+
+    :param needs_turn: whether the turn is read though this service holds no places
     """
-    if not is_on():
+    if not (is_on() or needs_turn):
         return NO_HOLDS
     try:
-        return store.read()
+        found = store.read()
+        return found if is_on() else Holds(found.turn)
     except exceptions.UnansweredError as error:
         for problem in request_deadline.not_yet_logged([f"{placement.PLACEMENT}: {error}"]):
             LOG.warning("Places that are held for others are not known: %s", problem)
@@ -137,7 +140,7 @@ def _is_needed(group: GroupPlacement, plan: Plan) -> bool:
         return False
     # With a hold of its own the instance takes no place that is held meanwhile, and no request of
     # another member holds one for it once it is placed.
-    is_bound = hpc_specs.constraints.bind_place or (found.is_urgent and len(found.uuids) > 1)
+    is_bound = hpc_specs.binds_place or (found.is_urgent and len(found.uuids) > 1)
     return is_bound or (bool(found.moving) and plan.count > 1)
 
 

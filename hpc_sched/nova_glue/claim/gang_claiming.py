@@ -23,12 +23,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+import nova.conf
 from nova import context as nova_context
 from nova import objects
 from oslo_log import log as logging
 
-from hpc_sched import exceptions
+from hpc_sched import conf, exceptions
 from hpc_sched.core import leaf_slots
+from hpc_sched.core.plan.objective import Isolation
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue import request_metrics
 from hpc_sched.nova_glue.claim import (
@@ -45,6 +47,7 @@ from hpc_sched.nova_glue.io.allocations import Answer, Owner
 from hpc_sched.nova_glue.read.instances import request_instances
 from hpc_sched.nova_glue.read.room.allocation_candidates import ClaimedPlace
 
+CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 # Plans that are claimed for one request until one of them holds.
@@ -52,6 +55,25 @@ MAX_PLANS = 16
 
 
 def claim(claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Rejection) -> Rounds:
+    """Claim the plan of a request, and return the answer that holds, as :func:`_claim_all` does.
+
+    :raises exceptions.RefusedError: if the group is isolated and may share uplinks
+    """
+    answer = yield from _claim_all(claims, spec, answer)
+    if isinstance(answer, Plan) and _is_isolated(claims) and not conf.is_shadow(CONF):
+        from hpc_sched.nova_glue.claim.isolation import isolation_turn
+
+        isolation_turn.check(claims, answer)
+    return answer
+
+
+def _is_isolated(claims: RequestClaims) -> bool:
+    return isinstance(claims.group.inputs.first.objective, Isolation)
+
+
+def _claim_all(
+    claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Rejection
+) -> Rounds:
     """Claim the plan of a request, and return the answer that holds.
 
     Without a plan everything is read again while others of the group are placed. If others have
@@ -77,7 +99,7 @@ def claim(claims: RequestClaims, spec: objects.RequestSpec, answer: Plan | Rejec
             if isinstance(answer, Plan):
                 answer = yield from _claim(claims, spec, answer, multiplier)
             is_last = isinstance(answer, Plan) or look + 1 == claim_conflict.MAX_LOOKS
-            if is_last or not claim_conflict.may_change(group, look):
+            if is_last or not claim_conflict.may_change(group, look, answer):
                 break
             found = yield Doubt(members=True, holds=True)
             answer = found or answer
@@ -262,6 +284,11 @@ class _Attempts:
         if self.conflict is not None or self.left:
             # Both have read what they needed.
             return Doubt([])
+        if self.is_first and _is_isolated(claims):
+            from hpc_sched.nova_glue.claim.isolation import isolation_turn
+
+            if (doubt := isolation_turn.commit(claims)) is not None:
+                return doubt
         is_known = group.inputs.membership.members == known
         return answer if is_known else _as_claimed(claims, answer)
 

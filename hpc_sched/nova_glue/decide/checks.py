@@ -6,6 +6,7 @@ from oslo_log import log as logging
 
 from hpc_sched import exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.core.plan.objective import Isolation
 from hpc_sched.core.plan.result import Refusal
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.read import request_spec
@@ -33,6 +34,7 @@ def check_values(group: GroupPlacement) -> None:
     _check_final_size(group)
     if hpc_specs.needs_proof:
         check_members(inputs)
+        check_isolation(inputs)
 
 
 def warn_of_faults(group: GroupPlacement) -> None:
@@ -54,6 +56,21 @@ def check_members(inputs: Inputs) -> None:
         raise exceptions.RefusedError(
             f"where the members of the group are is not known: {'; '.join(found.problems)}",
             "where the members of the group are is not known at the moment; try again later",
+        )
+
+
+def check_isolation(inputs: Inputs) -> None:
+    """Check that the uplinks that other isolated groups use are known, if a new one asks for that.
+
+    :raises exceptions.RefusedError: if a database or Placement has not answered
+    """
+    objective = inputs.first.objective
+    if not isinstance(objective, Isolation) or inputs.membership.is_move:
+        return
+    if objective.unverified is not None:
+        what = "which uplinks other isolated groups use is not known"
+        raise exceptions.RefusedError(
+            f"{what}: {objective.unverified}", f"{what} at the moment; try again later"
         )
 
 

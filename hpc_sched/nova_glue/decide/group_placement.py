@@ -11,7 +11,9 @@ from nova.scheduler import host_manager
 from hpc_sched import conf
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.objective import LeastBottleneck
 from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.nova_glue import failures
 from hpc_sched.nova_glue.decide.decisions import Decisions
 from hpc_sched.nova_glue.read.inputs import Inputs
 from hpc_sched.nova_glue.read.nova_claims import Event, NovaClaims
@@ -104,6 +106,17 @@ class GroupPlacement:
         """
         if anew:
             self.decisions.forget()
+        try:
+            return self._answer(request)
+        except Exception:
+            if not isinstance(request.objective, LeastBottleneck):
+                raise
+            failures.log("hpc:objective=bottleneck failed: planned by hops", "hpc:objective")
+        # For all VMs of the request, and plans that are made later.
+        self.inputs = self.inputs.by_hops()
+        return self._answer(replace(request, objective=None))
+
+    def _answer(self, request: GroupRequest) -> Plan | Rejection:
         rooms, number = self.inputs.rooms, self.event.number
         before = rooms.room
         answer = self.decisions.current(request, placed=number)

@@ -42,9 +42,10 @@ def plan_of_rest(group: GroupPlacement) -> Plan | Rejection | None:
     request = group.request(group.event.candidates)
     if not request.left:
         return None
-    is_bound = group.inputs.request.hpc_specs.constraints.bind_place
+    is_bound = group.inputs.request.hpc_specs.binds_place
     if is_bound:
         checks.check_members(group.inputs)
+        checks.check_isolation(group.inputs)
     answer = group.answer(request)
     if group.decisions.revised:
         return None

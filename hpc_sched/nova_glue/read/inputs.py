@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self
 
 import nova.conf
 import numpy as np
@@ -16,10 +16,11 @@ from hpc_sched import conf
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.constraints import server_group_policy
-from hpc_sched.core.extra_spec_names import HOPS
+from hpc_sched.core.extra_spec_names import HOPS, ISOLATED
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.objective import Objective
 from hpc_sched.core.processors.group_processors import HostProcessors
+from hpc_sched.nova_glue import failures
 from hpc_sched.nova_glue.io.fabric import Fabric
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.caps import counting_filters
@@ -30,10 +31,17 @@ from hpc_sched.nova_glue.read.room import compared_hosts, held_room, shunned_hos
 from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
 from hpc_sched.topology.model import Topology
 
+if TYPE_CHECKING:
+    from hpc_sched.nova_glue.read.isolated_instances import IsolatedInstances
+
 CONF = nova.conf.CONF
 
-# Returns all holds of the cloud; never raises.
-ReadHolds: TypeAlias = Callable[[], Holds]
+
+class ReadHolds(Protocol):
+    """Returns all holds of the cloud; never raises."""
+
+    def __call__(self, *, needs_turn: bool = False) -> Holds:
+        """Return the holds; with ``needs_turn`` their turn even where none are used."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +57,8 @@ class ReadRequest:
     shunned: Mapping[str, Mask]  # reason to the HostStates that are shunned
     colocation_room: Array  # VMs that each HostState takes next to those of others
     holds: Holds  # places of VMs that follow others, when they were read last
+    # Of other isolated groups, read after the holds; None if the request has another objective.
+    isolated: IsolatedInstances | None
 
     def group_request(self) -> GroupRequest:
         """Return the group on a topology that has all its hosts."""
@@ -58,8 +68,7 @@ class ReadRequest:
         fabric.report_unknown(unknown)
         # A candidate has the same name as the place of a member.
         name_at = dict(zip(places, names, strict=True))
-        members = _named(found.members, name_at, fabric)
-        leaving = _named(found.leaving, name_at, fabric)
+        members, leaving = (_named(at, name_at, fabric) for at in (found.members, found.leaving))
         hosts = dict.fromkeys([*names, *(name for _, name in (*members, *leaving))])
         demand, policy, packing = request.demand, request.policy, None
         if request.by_mdobp and self.colocated is not None:
@@ -94,11 +103,18 @@ class ReadRequest:
         return self._gathered(made, name_at) if conf.flag(CONF, "gather_groups") else made
 
     def _objective(self, topology: Topology) -> Objective | None:
-        if self.request.hpc_specs.objective == HOPS:
+        stated = self.request.hpc_specs.objective
+        if stated == HOPS:
             return None
-        from hpc_sched.nova_glue.read import objective
+        try:
+            from hpc_sched.nova_glue.read import objective
 
-        return objective.of(self.request, topology)
+            return objective.of(self.request, topology, self.fabric, self.isolated)
+        except Exception:
+            if stated == ISOLATED:
+                raise
+            failures.log(f"hpc:objective={stated} failed: planned by hops", "hpc:objective")
+            return None
 
     def _gathered(self, made: GroupRequest, name_at: Mapping[tuple[str, str], str]) -> GroupRequest:
         from hpc_sched.core.plan.gathering import Gathering
@@ -136,6 +152,10 @@ class Inputs(ReadRequest):
     def without_final_size(self) -> Self:
         """Return the same without the VMs of ``hpc:group_size`` that have no request yet."""
         return replace(self, first=replace(self.first, missing=0))
+
+    def by_hops(self) -> Self:
+        """Return the same without an objective."""
+        return replace(self, first=replace(self.first, objective=None))
 
     @property
     def topology(self) -> Topology:
@@ -199,7 +219,7 @@ def read(
     """Return the inputs of a request that is first seen, or None without a group to plan.
 
     Queries: those of :func:`group_members.read`; of :func:`colocated_instances.read` where VMs of
-    others matter; of :class:`HostRooms` where devices or shared disks are demanded.
+    others matter, once more for isolation; of :class:`HostRooms` for devices and shared disks.
 
     :param colocated: reads the instances on the hosts, or returns what was read
     :param look_up: returns what looks up members that may be in flight, by request and the
@@ -212,7 +232,7 @@ def read(
         return None
     there = colocated() if request.bounded_by or request.by_mdobp else None
     in_flight = there.host_instances.in_flight if there is not None else {}
-    holds = read_holds()
+    holds = read_holds(needs_turn=request.hpc_specs.objective == ISOLATED)
     look = look_up(request, in_flight)
     found = group_members.read(request, states, look, (), holds.destinations)
     if request.has_lost_group and found.is_alone:
@@ -222,8 +242,9 @@ def read(
     rooms = _rooms(spec, request, found, states, holds)
     bounds = [] if there is None else [there.room(name, states) for name in request.bounded_by]
     unbounded = np.full(len(states), UNBOUNDED, dtype=np.int64)
-    colocation_room = np.minimum.reduce([unbounded, *bounds])
-    read = (request, found, states, fabric, rooms, there, shunned, colocation_room, holds)
+    left = np.minimum.reduce([unbounded, *bounds])
+    isolated = _isolated(request, found, states, holds)
+    read = (request, found, states, fabric, rooms, there, shunned, left, holds, isolated)
     return Inputs(*read, ReadRequest(*read).group_request())
 
 
@@ -243,7 +264,8 @@ def read_again(
     the claim decides.
 
     Two calls to Placement for each of a few hosts, or for all, and what
-    :func:`group_members.read` says.
+    :func:`group_members.read` says; for an isolated group what :func:`read` says of its others,
+    where the holds are read.
 
     :param hosts: positions of HostStates; None for all
     :param look_up: for members in flight; None if the members are not read
@@ -255,13 +277,30 @@ def read_again(
         return None
     if look_up is None:
         return inputs
-    holds = inputs.holds if read_holds is None else read_holds()
+    is_isolated = inputs.request.hpc_specs.objective == ISOLATED
+    holds = inputs.holds if read_holds is None else read_holds(needs_turn=is_isolated)
     found = group_members.read(inputs.request, inputs.states, look_up, claimed, holds.destinations)
     if found.is_partial:
         return None if needs_members else inputs
     # Members that are claimed by now are in the rooms: their holds do not count any more.
     inputs.rooms.keep_free(_held_for_others(inputs.request, found, inputs.states, holds))
-    return replace(inputs, holds=holds).with_members(found)
+    if read_holds is not None:
+        isolated = _isolated(inputs.request, found, inputs.states, holds)
+        inputs = replace(inputs, holds=holds, isolated=isolated)
+    return inputs.with_members(found)
+
+
+def _isolated(
+    request: request_spec.RequestedGroup,
+    found: group_members.GroupMembership,
+    states: Sequence[host_manager.HostState],
+    holds: Holds,
+) -> IsolatedInstances | None:
+    if request.hpc_specs.objective != ISOLATED:
+        return None
+    from hpc_sched.nova_glue.read import isolated_instances
+
+    return isolated_instances.read(request, found.uuids, states, holds)
 
 
 def _rooms(

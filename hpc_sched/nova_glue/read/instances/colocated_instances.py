@@ -193,7 +193,7 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
     a database that does not answer, with one WARNING.
     """
     own, (application, faults) = spec.instance_uuid, request_spec.application_of(spec)
-    found = read_hosts(spec, states)
+    found = read_hosts(own, states)
     found = dataclasses.replace(found, is_move=found.is_move or request_spec.is_move(spec))
     shown = request_deadline.not_yet_logged(found.problems)
     if len(shown) > MAX_PROBLEMS:
@@ -205,14 +205,13 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
     return ColocatedInstances(application, faults, found, states, own)
 
 
-def read_hosts(
-    spec: objects.RequestSpec, states: Sequence[host_manager.HostState]
-) -> host_instances.HostInstances:
+def read_hosts(own: str, states: Sequence[host_manager.HostState]) -> host_instances.HostInstances:
     """Return the instances on hosts, with their applications, as a request sees them.
 
     What could not be read is among the problems; VMs that were read last remain known.
+
+    :param own: uuid of the instance that is scheduled
     """
-    own = spec.instance_uuid
     # Without a read since the start no VM is known. The read ends by itself.
     limit = request_deadline.remaining_in_all if reads.last else request_deadline.most_for_rows
     seconds = limit()

@@ -1,0 +1,196 @@
+"""Groups whose flavor says hpc:objective=isolated, on Nova's scheduler and its databases.
+
+The fabric is drawn in :mod:`tests.functional.isolated_cloud`.
+"""
+
+import re
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from nova.scheduler import manager
+
+from hpc_sched import exceptions
+from hpc_sched.core.plan import bottleneck
+from hpc_sched.nova_glue.claim import claim_conditions
+from hpc_sched.nova_glue.claim.isolation import isolation_turn
+from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
+from hpc_sched.nova_glue.read.instances.kept import cell_read
+from tests.functional.cloud_kinds import EMPTY
+from tests.functional.isolated_cloud import FABRIC, Group, IsolatedCloud, isolated_cloud
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
+
+pytestmark = cloud_mark(EMPTY)
+
+# What a tenant must not read.
+NAMES = re.compile(r"\bn\d+\b|leaf\d|pod\d")
+NEEDS = "uplinks that no other isolated group uses"
+
+
+@pytest.fixture(scope="module")
+def hosts(
+    cloud_of_module: TestedCloud, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IsolatedCloud]:
+    with isolated_cloud(cloud_of_module, tmp_path_factory.mktemp("isolated")) as found:
+        yield found
+
+
+@pytest.fixture
+def cloud(hosts: IsolatedCloud) -> Iterator[IsolatedCloud]:
+    yield hosts
+    hosts.clear()
+
+
+def spread(group: Group) -> list[int]:
+    """Return the VMs of a group below each leaf that it uses, fewest first."""
+    return sorted(Counter(map(FABRIC.leaf_of, group.hosts)).values())
+
+
+def test_two_isolated_groups_share_no_uplink(cloud):
+    first, second = cloud.place(4), cloud.place(4)
+    assert first.uplinks
+    assert second.uplinks
+    assert not cloud.shared()
+
+
+def test_an_isolated_group_is_refused_where_it_would_share_an_uplink(cloud):
+    cloud.place(4)
+    cloud.place(4)
+    refused = cloud.place(4)
+    assert NEEDS in refused.refused
+    assert not NAMES.search(refused.refused)
+
+
+def test_a_group_that_is_not_isolated_is_placed_next_to_isolated_ones(cloud):
+    cloud.place(4)
+    cloud.place(4)
+    assert cloud.place(4, "hops").hosts
+
+
+def test_an_isolated_group_is_placed_once_the_other_is_deleted(cloud):
+    first = cloud.place(4)
+    cloud.place(4)
+    assert not cloud.place(4).hosts
+    cloud.delete(first)
+    assert cloud.place(4).hosts
+    assert not cloud.shared()
+
+
+def test_groups_below_one_leaf_each_use_no_uplink_and_share_what_they_like(cloud):
+    assert cloud.place(4).hosts
+    assert cloud.place(2).uplinks == set()
+    assert cloud.place(2).uplinks == set()
+
+
+def test_a_group_in_flight_counts_before_it_is_in_a_cell(cloud):
+    cloud.claim(4)
+    cloud.claim(4)
+    assert NEEDS in cloud.claim(4).refused
+    assert not cloud.shared()
+
+
+# Two schedulers at the same moment
+
+
+@pytest.fixture
+def other(cloud: IsolatedCloud) -> manager.SchedulerManager:
+    """Return another scheduler of the same cloud."""
+    return manager.SchedulerManager()
+
+
+def meanwhile(monkeypatch, at, name, happens):
+    """Let something happen once before a function is called."""
+    real, left = getattr(at, name), [happens]
+
+    def call(*args, **kwargs):
+        if left:
+            run_apart(left.pop())
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(at, name, call)
+
+
+def run_apart(function):
+    """Run a function in a thread of its own, as another scheduler does; return its result."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(function).result()
+
+
+@pytest.mark.parametrize(
+    ("at", "name"),
+    [
+        pytest.param(GangClaim, "claim", id="after the first has planned"),
+        pytest.param(isolation_turn, "commit", id="after the first has claimed"),
+    ],
+)
+@pytest.mark.parametrize("before", [0, 1])
+def test_of_two_groups_placed_at_the_same_moment_the_later_one_keeps_away(
+    cloud, other, monkeypatch, at, name, before
+):
+    for _ in range(before):
+        cloud.place(4)
+    found = []
+    meanwhile(monkeypatch, at, name, lambda: found.append(cloud.claim(4, scheduler=other)))
+    last = cloud.claim(4)
+    groups = (*found, last)
+    assert not cloud.shared()
+    assert sum(bool(group.hosts) for group in groups) == 2 - before
+    assert all(NEEDS in group.refused for group in groups if not group.hosts)
+
+
+def test_of_two_groups_that_have_planned_before_either_claims_one_stays(cloud, other, monkeypatch):
+    cloud.place(4)
+    planned = threading.Barrier(2, timeout=60)
+    real, waited = GangClaim.claim, threading.local()
+
+    def claim(gang, places):
+        if not hasattr(waited, "once"):
+            waited.once = True
+            planned.wait()
+        return real(gang, places)
+
+    monkeypatch.setattr(GangClaim, "claim", claim)
+    with ThreadPoolExecutor(2) as threads:
+        groups = list(threads.map(lambda one: cloud.claim(4, scheduler=one), (None, other)))
+    assert sorted(bool(group.hosts) for group in groups) == [False, True]
+    assert not cloud.shared()
+
+
+# What cannot be verified
+
+
+def test_an_isolated_group_is_refused_while_a_cell_does_not_answer(cloud, monkeypatch):
+    real = cell_read.read
+
+    def read(*args):
+        raise exceptions.UnansweredError("no answer")
+
+    monkeypatch.setattr(cell_read, "read", read)
+    refused = cloud.claim(4)
+    assert "which uplinks other isolated groups use is not known at the moment" in refused.refused
+    assert cloud.claim(4, "bottleneck").hosts
+    monkeypatch.setattr(cell_read, "read", real)
+    assert cloud.claim(4).hosts
+
+
+def test_without_gang_claims_only_a_group_below_one_leaf_is_placed(cloud, monkeypatch):
+    monkeypatch.setattr(claim_conditions, "obstacle", lambda: "gang_claims is false")
+    assert "whether the group shares uplinks" in cloud.claim(4).refused
+    assert cloud.claim(3).hosts
+
+
+def test_a_damaged_module_refuses_an_isolated_group_and_plans_others_by_hops(
+    cloud, monkeypatch, caplog
+):
+    by_hops = cloud.claim(4, "hops")
+    cloud.delete(by_hops)
+    monkeypatch.setitem(sys.modules, "hpc_sched.core.plan.bottleneck.plan_by_objective", None)
+    monkeypatch.delattr(bottleneck, "plan_by_objective")
+    refused = cloud.claim(4)
+    assert not refused.hosts
+    assert spread(cloud.claim(4, "bottleneck")) == spread(by_hops)
+    assert "planned by hops" in caplog.text

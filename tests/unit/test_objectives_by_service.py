@@ -1,0 +1,76 @@
+"""Objectives of groups on bare metal, where hard policies count by services of many nodes.
+
+The fabrics are those of :func:`tests.unit.test_plan_by_service.bare_metal`.
+"""
+
+import itertools
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.objectives.used_uplinks import used_uplinks
+from hpc_sched.core.plan.objective import Isolation, LeastBottleneck
+from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.topology.capacities import LinkDefaults, capacities
+from tests.unit.recorded_groups import Group
+from tests.unit.test_plan_by_service import bare_metal, keeps
+
+SEEDS = range(400)
+
+
+def isolated(group: Group, seed: int) -> GroupRequest:
+    """Return the request of a group while others use some uplinks."""
+    draw = random.Random(f"uplinks of others {seed}")
+    switches = group.topology.switches
+    is_used = np.array([draw.random() < 0.4 for _ in switches])
+    return replace(group.request(), objective=Isolation(is_used))
+
+
+def shares(group: Group, request: GroupRequest, nodes: list[str]) -> bool:
+    counts = dict.fromkeys([*nodes, *(node for _, node in group.members)], 1)
+    return bool((used_uplinks(group.topology, [counts]) & request.objective.is_used).any())
+
+
+def fits(group: Group, request: GroupRequest) -> bool:
+    """True if any nodes keep policy, constraints and isolation."""
+    free = [place for place, room in zip(group.places, group.room, strict=True) if room]
+    return any(
+        keeps(group, group.constraints.bounds.level, nodes)
+        and not shares(group, request, [node for _, node in nodes])
+        for nodes in itertools.combinations(free, group.left)
+    )
+
+
+@pytest.mark.parametrize("policy", ["affinity", "anti-affinity"])
+def test_an_isolated_group_is_placed_exactly_where_it_shares_no_uplink(policy):
+    planned = refused = 0
+    for seed in SEEDS:
+        group = bare_metal(seed, policy)
+        group = replace(group, awaiting=group.left)
+        request = isolated(group, seed)
+        answer = request.decide()
+        assert isinstance(answer, Plan) == fits(group, request), (seed, answer)
+        if isinstance(answer, Plan):
+            planned += 1
+            assert request.broken_by(request.per_hypervisor(answer)) is None, seed
+            assert not shares(group, request, list(answer.hosts)), seed
+        else:
+            refused += 1
+            assert request.refusal(answer).tenant
+    assert min(planned, refused) > 50
+
+
+def test_a_plan_of_least_bottleneck_by_services_is_the_one_by_hops():
+    compared = 0
+    for seed in SEEDS[:100]:
+        request = bare_metal(seed, "anti-affinity").request()
+        if request.hard_policy is None or not request.hard_policy.counts_nodes:
+            continue
+        compared += 1
+        objective = LeastBottleneck(capacities(request.topology, LinkDefaults()))
+        answer, by_hops = replace(request, objective=objective).decide(), request.decide()
+        assert answer == by_hops or isinstance(answer, Rejection), seed
+    assert compared > 20
