@@ -8,6 +8,7 @@ import numpy as np
 from hpc_sched.core.by_service import service_rooms
 from hpc_sched.core.constraints import server_group_policy
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.objective import Isolation
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.rejection import conflict_of, largest_gang
 from hpc_sched.core.plan.result import Gang, UnprovenGang
@@ -43,13 +44,28 @@ def _largest(level: int, kinds: Iterable[GroupRequest]) -> Gang | None:
                 at_most = max(at_most, room.at_most)
                 continue
         for problem in _on_one_service(request, level):
-            if (gang := largest_gang(problem, level, bounds, with_members=True)) is not None:
+            if isinstance(request.objective, Isolation) and not conflict_of(problem, bounds, level):
+                found.append(_isolated(problem, request.objective, level))
+            elif (gang := largest_gang(problem, level, bounds, with_members=True)) is not None:
                 # Members that are not under one switch: no group with them is.
                 found.append(replace(gang, vms=0) if conflict_of(problem, bounds, level) else gang)
     best = max(found, key=lambda gang: gang.vms, default=None)
     if best is not None and best.vms < at_most:
         return UnprovenGang(best.level, best.vms, best.switch)
     return best
+
+
+def _isolated(problem: Problem, isolation: Isolation, level: int) -> Gang:
+    """Return the largest group without uplinks of others; unproven with bounds on leaves."""
+    # For few groups.
+    from hpc_sched.core.plan.bottleneck.isolated_counts import largest_isolated
+
+    gang = replace(
+        largest_isolated(problem, isolation, level), level=problem.topology.levels[level - 1]
+    )
+    if problem.constraints.bounds.count_leaves:
+        return UnprovenGang(gang.level, gang.vms, gang.switch)
+    return gang
 
 
 def _on_one_service(request: GroupRequest, level: int) -> list[Problem]:

@@ -1,7 +1,9 @@
 """The uplinks that isolated groups of a snapshot use."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+
+import numpy as np
 
 from hpc_sched.core import extra_specs
 from hpc_sched.core.arrays import Mask
@@ -19,9 +21,27 @@ def uplinks_of_others(cloud: Cloud, own: Collection[str], topology: Topology) ->
 
     :param own: uuids of the group's own VMs
     """
+    return used_uplinks(topology, _others(cloud, own).values())
+
+
+def users_of_uplinks(cloud: Cloud, own: Collection[str], topology: Topology) -> dict[str, str]:
+    """Return the switches whose uplinks other isolated groups use, each with a group that does.
+
+    :param own: uuids of the group's own VMs
+    """
+    found: dict[str, str] = {}
+    for name, hosts in sorted(_others(cloud, own).items()):
+        for switch in np.flatnonzero(used_uplinks(topology, [hosts])).tolist():
+            found.setdefault(topology.switches[switch].name, name)
+    return found
+
+
+def _others(cloud: Cloud, own: Collection[str]) -> Mapping[str, Counter[str]]:
+    """Return the VMs by host of each other isolated group, by its name, or a VM's without one."""
     defaults = nova_options.defaults(cloud.snapshot)
     levels = cloud.description.request_levels
     is_isolated: dict[int, bool] = {}  # by flavor: many VMs have the same
+    names: dict[str, str] = {}
     groups: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for server in cloud.snapshot.servers:
         host, flavor = cloud.host_of.get(server.uuid), server.flavor
@@ -32,6 +52,7 @@ def uplinks_of_others(cloud: Cloud, own: Collection[str], topology: Topology) ->
             is_isolated[id(flavor)] = specs.objective == ISOLATED and not specs.is_flat
         if is_isolated[id(flavor)]:
             group = cloud.group_of.get(server.uuid)
-            key = group.uuid if group is not None else server.reservation_id
-            groups[key or server.uuid][host] += 1
-    return used_uplinks(topology, groups.values())
+            key = (group.uuid if group is not None else server.reservation_id) or server.uuid
+            groups[key][host] += 1
+            names.setdefault(key, f"{(group or server).name} ({key})")
+    return {names[key]: hosts for key, hosts in groups.items()}

@@ -9,7 +9,7 @@ The one answer for all that counts traffic. In this order a switch has
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,29 @@ def link_rates(
 def states_links(topology: Topology) -> bool:
     """True if a description states links of a host, or uplinks of known rate."""
     return bool(topology.host_links) or not np.isnan(_stated_rates(topology)).all()
+
+
+def states_uplinks(topology: Topology) -> bool:
+    """True if a description states uplinks of known rate, or an oversubscription."""
+    return bool(topology.oversubscription) or not np.isnan(_stated_rates(topology)).all()
+
+
+def with_ratios(topology: Topology, ratios: Mapping[str, float]) -> Topology:
+    """Return a fabric that has some ratios in place of what it states of these levels.
+
+    :param ratios: oversubscription by level
+    """
+    if not ratios:
+        return topology
+    levels = {topology.levels.index(level) + 1 for level in ratios}
+    return replace(
+        topology,
+        switches=tuple(
+            replace(switch, links=None) if switch.level in levels else switch
+            for switch in topology.switches
+        ),
+        oversubscription={**topology.oversubscription, **ratios},
+    )
 
 
 def uplink_rates(

@@ -1,15 +1,18 @@
 """Output of hpc-sched fits: columns, rows and the sentence above them."""
 
 import math
+from collections.abc import Iterator
 
 from hpc_sched import terminal_text
 from hpc_sched.cli.common.base_command import Table
+from hpc_sched.core.plan.objective import Isolation
 from hpc_sched.core.plan.result import Plan, UnprovenGang
-from hpc_sched.snapshot import group_fit
+from hpc_sched.snapshot import group_fit, isolated_groups
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.request_builder import SnapshotRequest
 from hpc_sched.topology import hostlist, plurals
 
+_MAX_USERS = 12  # of uplinks
 PLACES = ("Leaf", "Above", "VMs", "Hosts")
 
 
@@ -87,6 +90,20 @@ def largest(state: SnapshotRequest) -> Table:
         else (gang.level, gang.vms, gang.switch if gang.vms else None)
         for gang in group_fit.largest(state)
     ]
+
+
+def uplinks_of_others(state: SnapshotRequest) -> Iterator[str]:
+    """Yield a line on the uplinks that an isolated group cannot use, with the groups that do."""
+    if not isinstance(state.group.objective, Isolation):
+        return
+    own = [vm.uuid for vm in state.request.members]
+    users = isolated_groups.users_of_uplinks(state.cloud, own, state.group.topology)
+    if users:
+        shown = ", ".join(
+            f"{switch} by {name}" for switch, name in list(users.items())[:_MAX_USERS]
+        )
+        more = f" and {len(users) - _MAX_USERS} more" if len(users) > _MAX_USERS else ""
+        yield f"uplinks that other isolated groups use: {shown}{more}"
 
 
 def _finite(cost: float | None) -> float | None:

@@ -18,7 +18,7 @@ from hpc_sched.cli.common.argument_types import (
     repeated,
 )
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
-from hpc_sched.cli.group import fit_rows
+from hpc_sched.cli.group import fit_rows, frontier_rows, objective_arguments
 from hpc_sched.core import extra_specs
 from hpc_sched.core.constraints.require import Require
 from hpc_sched.core.constraints.values import CONSTRAINTS
@@ -69,6 +69,10 @@ examples:
     hpc-sched fits --snapshot state.json --flavor hpc.large --group job17 --count 8 \\
       --drain leaf03 --drain 'node[001-008]' --add 'leaf05=node[100-108]:like=node001'
 
+  What plans by bottleneck would gain, and do to others, with leaves 4 : 1:
+    hpc-sched fits --cloud mycloud --flavor hpc.large --count 64 --frontier \\
+      --oversubscription leaf=4 --picture plans.svg
+
   In a script:
     hpc-sched fits --flavor hpc.large --count 64 --summary -f value -c Hop-Byte || echo no
 
@@ -82,7 +86,13 @@ aggregates of flavors, quotas.
 
 Extra specs that only a group can have, such as hpc:require, need --group or --policy, or a class
 and more than one VM, as in the scheduler. --level, --max-leaves and --min-leaves are
-assumed for a group.
+assumed for a group, and so are --objective and --pattern.
+
+--frontier shows the plan of least Hop-Byte and those that values of bottleneck_tradeoff give, up
+to the least bottleneck; none is as bad as another one in bottleneck, Hop-Byte and harm. Bottleneck
+and harm are seconds if each VM sends 1 GB: of the busiest uplinks or host's link, and of the
+uplinks of all switches added up. Ratios are to the plan of least Hop-Byte. Chosen is the plan that
+the group gets by its objective.
 
 exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} it does not fit
 """
@@ -115,6 +125,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         ),
         _add_additions,
         flag("--summary", "with --count: one row with the numbers"),
+        *objective_arguments.ARGUMENTS,
         *sources.ARGUMENTS,
     )
 
@@ -141,6 +152,13 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
                 "--max-per-host means nothing without --policy anti-affinity",
             ),
             (args.summary and no_count, "--summary means nothing without --count"),
+            (args.frontier and no_count, "--frontier means nothing without --count"),
+            (args.frontier and args.summary, "--frontier and --summary: expected one of them"),
+            (args.picture and not args.frontier, "--picture means nothing without --frontier"),
+            (
+                args.picture and not args.picture.endswith(".svg"),
+                f"--picture {args.picture}: expected a name that ends in .svg",
+            ),
             (
                 args.level is not None and no_count,
                 "--level means nothing without --count: all levels are shown",
@@ -149,8 +167,11 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return columns and rows."""
+        if parsed_args.picture is not None:
+            frontier_rows.check_picture(parsed_args.picture)
         found = what_if.added(sources.cloud_of(parsed_args), parsed_args.add)
         found = what_if.drained(found, parsed_args.drain)
+        found = objective_arguments.assumed(parsed_args, found)
         state = request_builder.of(found, _request(parsed_args, found))
         _say_notes(state)
         if parsed_args.count is None:
@@ -163,14 +184,27 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
             return fit_rows.summary(state, fit)
         if fit.plan is not None:
             self.above = [fit_rows.sentence(state, fit, fit.plan)]
+            if parsed_args.frontier:
+                return self._frontier(state, fit, parsed_args)
             return fit_rows.places(found, fit.plan)
         why = fit.reason or ""
         if parsed_args.formatter != "table":
             if why != "; ".join(state.hpc_specs.faults):  # otherwise the notes have the reason
                 output.say(why)
             return fit_rows.PLACES, []
-        self.above = [why, "", "largest groups that fit:"]
+        self.above = [why, *fit_rows.uplinks_of_others(state), "", "largest groups that fit:"]
         return fit_rows.largest(state)
+
+    def _frontier(
+        self, state: request_builder.SnapshotRequest, fit: group_fit.Fit, args: argparse.Namespace
+    ) -> Table:
+        """Return a row for each plan between the least Hop-Byte and the least bottleneck."""
+        assert fit.plan is not None
+        shown = frontier_rows.shown(state, fit.plan)
+        self.below = list(shown.sentences)
+        if args.picture is not None:
+            frontier_rows.draw(shown, args.picture)
+        return shown.table(args.formatter)
 
 
 def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQuery:
@@ -194,6 +228,7 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQue
     constraints = {
         Require.spec.name: args.level,
         **{one.spec.name: getattr(args, one.name) for one in COUNTED},
+        **objective_arguments.extra_specs(args),
     }
     policy = args.policy if group is None else group.policy
     most = args.max_per_host if group is None else group.max_per_host

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import replace
 
 from hpc_sched import exceptions
 from hpc_sched.cli.simulate import default_run
@@ -12,7 +11,7 @@ from hpc_sched.sim.jobs import communication
 from hpc_sched.sim.jobs.communication import Communications
 from hpc_sched.sim.network.links import fat_tree, of_description
 from hpc_sched.sim.network.neighbours.job_speeds import LINKS, JobNetwork
-from hpc_sched.topology.capacities import LinkDefaults, states_links
+from hpc_sched.topology.capacities import LinkDefaults, states_links, with_ratios
 from hpc_sched.topology.compare import lint
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.yaml_links import MOST_RATIO
@@ -83,7 +82,7 @@ def job_network(
             *(1 / MOST_RATIO, MOST_RATIO),
         )
         ratios |= given
-    stated = _without_uplinks(topology, given)
+    stated = with_ratios(topology, given)
     if states_links(stated):
         ratios |= {**lint.oversubscription(stated), **given}
         links = of_description(
@@ -104,21 +103,6 @@ def job_network(
     has_islands = sum(switch.parent < 0 for switch in topology.switches) > 1
     levels = topology.levels if has_islands else found.levels
     return found, () if any(ratios.get(level, 1.0) > 1 for level in levels) else (_EVEN,)
-
-
-def _without_uplinks(topology: Topology, ratios: Mapping[str, float]) -> Topology:
-    """Return a fabric that has some ratios in place of what it states of these levels."""
-    if not ratios:
-        return topology
-    levels = {topology.levels.index(level) + 1 for level in ratios}
-    return replace(
-        topology,
-        switches=tuple(
-            replace(switch, links=None) if switch.level in levels else switch
-            for switch in topology.switches
-        ),
-        oversubscription={**topology.oversubscription, **ratios},
-    )
 
 
 _EVEN = (
