@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output
 from hpc_sched.cli.common.argument_types import (
+    Argument,
     above_zero,
     argument,
     from_one_to,
@@ -42,6 +44,7 @@ _JOBS, _MIXES, _ISOLATED = JobStudy(), MixStudy(), IsolatedStudy()
 _BY_OPTION = {"bottleneck": BOTTLENECK, "unbounded": UNBOUNDED, "isolated": ISOLATED_OBJECTIVE}
 _LEAST_DRAWN = 10
 _MOST_RANKS = 1024
+_Number = TypeVar("_Number", int, float)
 
 _EPILOG = """\
 The plan of least Hop-Byte (hops) against plans by the other objectives: of least bottleneck within
@@ -72,7 +75,7 @@ exit codes: 0 done, 1 a job does not fit, 2 wrong usage
 """
 
 
-def _chosen(name: str, what: str, choices: Sequence[str], default: Sequence[str]) -> Callable:  # type: ignore[type-arg]
+def _chosen(name: str, what: str, choices: Sequence[str], default: Sequence[str]) -> Argument:
     return argument(
         *(name, f"{what} (default: {' '.join(default)})"),
         nargs="+",
@@ -199,7 +202,7 @@ def _mix_study(args: argparse.Namespace) -> MixStudy:
     )
 
 
-def _ascending(numbers):  # type: ignore[no-untyped-def]
+def _ascending(numbers: Sequence[_Number]) -> tuple[_Number, ...]:
     return tuple(sorted(set(numbers)))
 
 

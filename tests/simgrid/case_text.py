@@ -2,14 +2,15 @@
 
 One line each::
 
-    agg RATE LAT UPLAT PODS LEAVES HOSTS RATIO
+    agg RATE LAT UPLAT PODS LEAVES HOSTS RATIO [PODRATIO]
     bg FROM TO
     rank HOST OPS
 
 Operations are ``c SECONDS`` (compute), ``s RANK TAG BYTES`` (post a send), ``r RANK TAG`` (post a
 receive), ``w`` (wait for all that is posted) and ``b`` (wait until all ranks are at theirs, which
-takes no time; the product's cases have none). Hosts are numbered from 0, leaf by leaf; ranks in the
-order of their lines. Debian's Python imports this module too: the standard library only.
+takes no time; the product's cases have none, and no PODRATIO). Hosts are numbered from 0, leaf by
+leaf; ranks in the order of their lines. Debian's Python imports this module too: the standard
+library only.
 """
 
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ class FatTree:
     leaves: int  # of a pod
     hosts: int  # of a leaf
     ratio: float  # by which the uplinks of leaves are oversubscribed
+    pod_ratio: float = 1.0  # the same of pods
 
     @property
     def leaf_rate(self) -> float:
@@ -40,7 +42,7 @@ class FatTree:
     @property
     def pod_rate(self) -> float:
         """Return the rate of a pod's uplink, bytes per second."""
-        return self.leaf_rate * self.leaves
+        return self.leaf_rate * self.leaves / self.pod_ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,9 @@ class Case:
     def text(self) -> str:
         """Return the case as text, of which :func:`read` makes the same case."""
         f = self.fabric
-        ratio = int(f.ratio) if float(f.ratio).is_integer() else f.ratio
-        sizes = f"{f.pods} {f.leaves} {f.hosts} {ratio!r}"
+        ratios = [f.ratio] if f.pod_ratio == 1 else [f.ratio, f.pod_ratio]
+        whole = (repr(int(each) if float(each).is_integer() else each) for each in ratios)
+        sizes = f"{f.pods} {f.leaves} {f.hosts} {' '.join(whole)}"
         lines = [f"agg {f.rate!r} {f.latency!r} {f.uplink_latency!r} {sizes}"]
         lines += [f"bg {source} {target}" for source, target in self.background]
         lines += [" ".join(["rank", str(rank.host), *_words(rank)]) for rank in self.ranks]
@@ -116,8 +119,10 @@ def read(text: str) -> Case:
             if kind == "agg":
                 rate, latency, uplink_latency = map(float, words[:3])
                 pods, leaves, hosts = map(int, words[3:6])
-                (ratio,) = map(float, words[6:])
-                fabric = FatTree(rate, latency, uplink_latency, pods, leaves, hosts, ratio)
+                ratio, pod_ratio = (*map(float, words[6:]), 1.0)[: max(len(words) - 6, 2)]
+                fabric = FatTree(
+                    rate, latency, uplink_latency, pods, leaves, hosts, ratio, pod_ratio
+                )
             elif kind == "bg":
                 source, target = map(int, words)
                 background.append((source, target))

@@ -3,7 +3,7 @@
 ::
 
               core
-             /    \\            pod uplinks    RATE * HOSTS * LEAVES / RATIO, UPLAT
+             /    \\            pod uplinks    RATE * HOSTS * LEAVES / RATIO / PODRATIO, UPLAT
           pod      pod
          /   \\    /   \\        leaf uplinks   RATE * HOSTS / RATIO, UPLAT
       leaf leaf leaf leaf

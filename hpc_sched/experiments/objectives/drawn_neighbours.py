@@ -65,7 +65,7 @@ def drawn_neighbours(topology: Topology, seed: int, kind: str, taken: float) -> 
     """
     draw = random.Random(f"objectives {seed}")
     free = np.ones(len(topology.hosts), dtype=np.int64)
-    jobs = []
+    jobs: list[Neighbour] = []
     while (left := int(free.sum())) >= SIZES[0]:
         ranks = min(draw.choice(SIZES), left)
         hosts = placed(topology, free, ranks, f"{seed} {len(jobs)}")

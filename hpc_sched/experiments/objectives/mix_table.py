@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from hpc_sched.experiments.experiment_table import Table, mean_and_width
 from hpc_sched.experiments.experiment_table import Setting as Assumed
+from hpc_sched.experiments.experiment_table import Table, mean_and_width
 from hpc_sched.experiments.objectives import mix_study
 from hpc_sched.experiments.objectives.fabrics import HOPS
 from hpc_sched.experiments.objectives.mix_study import ALL, MixStudy, Setting, Simulate, results
@@ -30,7 +30,7 @@ def rows(study: MixStudy, simulate: Simulate, progress: Callable[[str], object])
 
     :raises exceptions.SimulationError: naming a run in which no measured job is done
     """
-    found = []
+    found: list[Row] = []
     for setting in study.settings():
         leaves, pod_ratio, leaf_ratio, use, mix = setting
         progress(
