@@ -35,7 +35,7 @@ from hpc_sched.experiments.objectives.fabrics import (
 from hpc_sched.experiments.objectives.single_jobs import VOLUME, JobStudy, plans, traffic
 from hpc_sched.sim.network.links import Network
 from hpc_sched.sim.network.messages import program
-from hpc_sched.sim.network.messages.patterns import iteration
+from hpc_sched.sim.network.messages.iteration import iteration
 from hpc_sched.sim.network.neighbours.shared_links import SharedLinks
 from hpc_sched.sim.statistics.estimate import Estimate
 from tests.simgrid.case_text import Case, FatTree, Rank

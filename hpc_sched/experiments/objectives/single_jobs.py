@@ -29,8 +29,7 @@ from hpc_sched.experiments.objectives.fabrics import (
 )
 from hpc_sched.sim.network.link_bytes import LinkBytes
 from hpc_sched.sim.network.links import Network
-from hpc_sched.sim.network.messages.patterns import iteration
-from hpc_sched.sim.network.messages.step import Iteration
+from hpc_sched.sim.network.messages.iteration import Iteration, iteration
 from hpc_sched.sim.network.neighbours.shared_links import SharedLinks
 from hpc_sched.sim.network.neighbours.traffic import Traffic
 from hpc_sched.sim.network.placed_steps import PlacedSteps
