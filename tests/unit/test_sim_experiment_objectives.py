@@ -27,6 +27,7 @@ from hpc_sched.experiments.objectives.fabrics import (
     HOPS,
     ISOLATED,
     OBJECTIVES,
+    STATED,
     UNBOUNDED,
     network_of,
 )
@@ -37,6 +38,7 @@ from hpc_sched.experiments.objectives.single_jobs import (
     JobStudy,
     job_runs,
     plans,
+    stated_plan,
 )
 
 TOPOLOGY = FABRICS[16].topology()
@@ -81,7 +83,7 @@ def test_uplinks_are_used_by_jobs_that_reach_beyond_their_switch():
 def test_plans_are_in_the_order_of_the_fabric_and_differ_by_objective():
     drawn = drawn_neighbours(TOPOLOGY, 1, SCATTERED, 0.4)
     found = plans(drawn, network_of(TOPOLOGY, 8.0, 1.0), 64)
-    assert tuple(found) == tuple(each.name for each in OBJECTIVES)
+    assert {STATED.name, *found} == {each.name for each in OBJECTIVES}
     hops, bottleneck = found[HOPS.name], found[BOTTLENECK.name]
     assert hops is not None
     assert bottleneck is not None
@@ -91,6 +93,15 @@ def test_plans_are_in_the_order_of_the_fabric_and_differ_by_objective():
     leaves = [len(set(TOPOLOGY.leaf_index[hosts].tolist())) for hosts in (hops, bottleneck)]
     assert leaves[0] < leaves[1]
     assert found[ISOLATED.name] is None  # scattered neighbours use the uplinks of all leaves
+
+
+def test_a_ring_that_is_stated_has_the_hops_plan():
+    drawn = drawn_neighbours(TOPOLOGY, 1, SCATTERED, 0.4)
+    network = network_of(TOPOLOGY, 8.0, 1.0)
+    hops, stated = plans(drawn, network, 64)[HOPS.name], stated_plan(drawn, network, 64, "ring")
+    assert hops is not None
+    assert stated is not None
+    assert hops.tolist() == stated.tolist()
 
 
 def test_an_isolated_plan_uses_no_uplink_of_a_neighbour():

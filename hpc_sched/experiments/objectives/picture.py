@@ -3,15 +3,15 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hpc_sched.experiments.objectives.fabrics import BOTTLENECK, UNBOUNDED
+from hpc_sched.experiments.objectives.fabrics import BOTTLENECK, STATED, UNBOUNDED
 from hpc_sched.experiments.objectives.single_jobs import Case, JobRuns
 from hpc_sched.page.rendering import as_file, drawn
 
 _PANEL, _LEGEND = 1.5, 0.9  # inches
 # Colours of Okabe and Ito, which differ for the colour-blind, and shapes.
-_COLOURS = {BOTTLENECK.name: "#d55e00", UNBOUNDED.name: "#56b4e9"}
+_COLOURS = {BOTTLENECK.name: "#d55e00", STATED.name: "#009e73", UNBOUNDED.name: "#56b4e9"}
 _MARKERS = ("o", "s")
-_APART = 0.14  # of the markers of one pattern
+_APART = 0.12  # of the markers of one pattern
 
 
 def picture(runs: JobRuns) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Reals
-from hpc_sched.core.plan.objective import Isolation, LeastBottleneck
+from hpc_sched.core.plan.objective import Isolation, LeastBottleneck, Objective
 from hpc_sched.experiments.objectives.drawn_neighbours import (
     NEIGHBOURS,
     DrawnNeighbours,
@@ -22,8 +22,8 @@ from hpc_sched.experiments.objectives.fabrics import (
     HOPS,
     HOST_RATE,
     ISOLATED,
-    OBJECTIVES,
     PATTERNS,
+    STATED,
     UNBOUNDED,
     network_of,
 )
@@ -144,10 +144,11 @@ def _of_links(
     shared.settle()
     alone = _neighbour_seconds(study, shared)
     for ranks in study.ranks:
-        places = plans(drawn, network, ranks)
+        whatever = plans(drawn, network, ranks)
         for pattern in study.patterns:
             known: dict[tuple[int, ...], Found] = {}
-            for objective, hosts in places.items():
+            stated = {STATED.name: stated_plan(drawn, network, ranks, pattern)}
+            for objective, hosts in (whatever | stated).items():
                 one = case._replace(ranks=ranks, pattern=pattern, objective=objective)
                 if hosts is None:
                     yield one, None
@@ -165,21 +166,28 @@ def _of_links(
 
 
 def plans(drawn: DrawnNeighbours, network: Network, ranks: int) -> dict[str, Array | None]:
-    """Return the host of each rank by the name of the objective; None without a plan.
+    """Return the host of each rank by an objective that knows no pattern; None without a plan.
 
     :raises exceptions.SimulationError: if there are fewer free hosts than ranks
     """
     capacities = network.capacities()
     by_name = {
-        HOPS: None,
-        BOTTLENECK: LeastBottleneck(capacities, BOTTLENECK.tradeoff),
-        UNBOUNDED: LeastBottleneck(capacities, UNBOUNDED.tradeoff),
-        ISOLATED: Isolation(drawn.uses_uplinks),
+        HOPS.name: None,
+        BOTTLENECK.name: LeastBottleneck(capacities, BOTTLENECK.tradeoff),
+        UNBOUNDED.name: LeastBottleneck(capacities, UNBOUNDED.tradeoff),
+        ISOLATED.name: Isolation(drawn.uses_uplinks),
     }
-    return {
-        each.name: placed(drawn.topology, drawn.free, ranks, f"job {drawn.seed}", by_name[each])
-        for each in OBJECTIVES
-    }
+    return {name: _placed(drawn, ranks, objective) for name, objective in by_name.items()}
+
+
+def stated_plan(drawn: DrawnNeighbours, network: Network, ranks: int, pattern: str) -> Array | None:
+    """Return the host of each rank by least bottleneck, for the pattern that the job states."""
+    stated = LeastBottleneck(network.capacities(), STATED.tradeoff, pattern)
+    return _placed(drawn, ranks, stated)
+
+
+def _placed(drawn: DrawnNeighbours, ranks: int, objective: Objective | None) -> Array | None:
+    return placed(drawn.topology, drawn.free, ranks, f"job {drawn.seed}", objective)
 
 
 @lru_cache(maxsize=64)
