@@ -21,6 +21,8 @@ from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
 from hpc_sched.nova_glue.read.instances.kept import cell_read
 from tests.functional.cloud_kinds import EMPTY
 from tests.functional.isolated_cloud import FABRIC, Group, IsolatedCloud, isolated_cloud
+from tests.functional.paired_schedulers import options
+from tests.functional.placement_state import held
 from tests.functional.shared_clouds import cloud_mark
 from tests.functional.tested_cloud import TestedCloud
 
@@ -194,3 +196,30 @@ def test_a_damaged_module_refuses_an_isolated_group_and_plans_others_by_hops(
     assert not refused.hosts
     assert spread(cloud.claim(4, "bottleneck")) == spread(by_hops)
     assert "planned by hops" in caplog.text
+
+
+# Remarks and hints
+
+
+def test_a_pattern_that_does_not_fit_the_group_is_one_warning_a_request(cloud, caplog):
+    assert cloud.claim(4, "bottleneck", pattern="halo2:3x3").hosts
+    [said] = [one.getMessage() for one in caplog.records if "hpc:pattern" in one.getMessage()]
+    assert "a grid of 9 VMs, the group has 4" in said
+    assert "planned as uniform" in said
+
+
+def test_an_isolated_vm_without_a_group_is_refused(cloud):
+    assert "hpc:objective: only a group can have that" in cloud.claim(1).refused
+
+
+def test_the_trade_off_changes_plans_once_the_option_has_changed(cloud):
+    """3 + 3 VMs send 9 + 9 across leaves and 6 of harm in all; 2 + 2 + 2 send 8 each, 10.7."""
+    bounded = cloud.claim(6, "bottleneck")
+    cloud.delete(bounded)
+    with options(cloud.claims.cloud, bottleneck_tradeoff=1.0):
+        unbounded = cloud.claim(6, "bottleneck")
+    assert spread(bounded) == [3, 3]
+    assert len(spread(unbounded)) > 2
+    assert {vm: [host] for vm, host in zip(unbounded.vms, unbounded.hosts, strict=True)} == held(
+        cloud.claims.cloud
+    )

@@ -73,12 +73,7 @@ class ReadRequest:
         demand, policy, packing = request.demand, request.policy, None
         if request.by_mdobp and self.colocated is not None:
             packing = mdobp_input.packing(demand, policy, self.states, self.colocated)
-        # One leaf where the fabric does not matter.
-        topology = (
-            Topology.from_tree({"cloud": list(hosts)})
-            if request.hpc_specs.is_flat
-            else fabric.topology.including(hosts)
-        )
+        topology = self._topology(hosts)
         made = GroupRequest.of(
             topology,
             request.hpc_specs,
@@ -101,6 +96,12 @@ class ReadRequest:
             objective=self._objective(topology),
         )
         return self._gathered(made, name_at) if conf.flag(CONF, "gather_groups") else made
+
+    def _topology(self, hosts: Collection[str]) -> Topology:
+        if self.request.hpc_specs.is_flat:
+            # One leaf where the fabric does not matter.
+            return Topology.from_tree({"cloud": list(hosts)})
+        return self.fabric.topology.including(hosts)
 
     def _objective(self, topology: Topology) -> Objective | None:
         stated = self.request.hpc_specs.objective
