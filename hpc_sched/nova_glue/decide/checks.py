@@ -8,7 +8,6 @@ from hpc_sched import exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.plan.objective import Isolation, LeastBottleneck
 from hpc_sched.core.plan.result import Refusal
-from hpc_sched.nova_glue import failures
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.inputs import Inputs
@@ -44,28 +43,13 @@ def warn_of_faults(group: GroupPlacement) -> None:
         return
     group.is_warned = True
     request = group.inputs.request
-    ignored = (*request.hpc_specs.faults, *request.hpc_specs.ignored, *_of_objective(group))
+    ignored = request.hpc_specs.faults + request.hpc_specs.ignored
+    if isinstance(group.inputs.first.objective, LeastBottleneck):
+        from hpc_sched.nova_glue.read import objective
+
+        ignored += objective.ignored(group.inputs.first)
     if ignored:
         LOG.warning("Ignored for instance %s: %s", request.instance_uuid, "; ".join(ignored))
-
-
-def _of_objective(group: GroupPlacement) -> list[str]:
-    """Return what of the objective and the pattern of a group does not count, for operators."""
-    first, objective = group.inputs.first, group.inputs.first.objective
-    if not isinstance(objective, LeastBottleneck):
-        return []
-    policy, everyone = first.hard_policy, first.awaiting + int(first.members.sum())
-    if policy is not None and policy.counts_nodes:
-        return [f"hpc:objective=bottleneck: with policy {policy.policy} on nodes of one service"]
-    try:
-        from hpc_sched.core.traffic.stated_pattern import stated_traffic
-
-        pattern, directory = objective.pattern, objective.pattern_directory
-        found = stated_traffic(pattern, everyone, directory).remark
-    except Exception:
-        failures.log("hpc:pattern failed", "hpc:pattern")
-        return []
-    return [found] if found is not None else []
 
 
 def check_members(inputs: Inputs) -> None:

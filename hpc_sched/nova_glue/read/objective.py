@@ -5,8 +5,11 @@ from dataclasses import replace
 import nova.conf
 
 from hpc_sched import conf
+from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.objectives.stated_objective import ObjectiveOptions, stated_objective
-from hpc_sched.core.plan.objective import Isolation, Objective, tradeoff_of
+from hpc_sched.core.plan.objective import Isolation, LeastBottleneck, Objective, tradeoff_of
+from hpc_sched.core.traffic.stated_pattern import stated_traffic
+from hpc_sched.nova_glue import failures
 from hpc_sched.nova_glue.io.fabric import Fabric
 from hpc_sched.nova_glue.read.isolated_instances import IsolatedInstances
 from hpc_sched.nova_glue.read.request_spec import RequestedGroup
@@ -37,3 +40,19 @@ def of(
         request.hpc_specs, topology, options, lambda whole: others.used_uplinks(whole, fabric)
     )
     return replace(found, unverified=others.unverified) if isinstance(found, Isolation) else found
+
+
+def ignored(group: GroupRequest) -> tuple[str, ...]:
+    """Return what of the objective and the pattern of a group does not count, for operators."""
+    objective, policy = group.objective, group.hard_policy
+    if not isinstance(objective, LeastBottleneck):
+        return ()
+    if policy is not None and policy.counts_nodes:
+        return (f"hpc:objective=bottleneck: with policy {policy.policy} on nodes of one service",)
+    everyone = group.awaiting + int(group.members.sum())
+    try:
+        found = stated_traffic(objective.pattern, everyone, objective.pattern_directory).remark
+    except Exception:
+        failures.log("hpc:pattern failed", "hpc:pattern")
+        return ()
+    return (found,) if found is not None else ()
