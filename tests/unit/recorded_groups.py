@@ -4,17 +4,20 @@ import json
 import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.counterfactual.costs import decided
+from hpc_sched.core.counterfactual.recorded_objective import logged_objective
 from hpc_sched.core.counterfactual.recording import LeftOut, RemovedHosts, logged_input
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.logged.decision_entry import DecisionEntry
 from hpc_sched.core.logged.decision_summary import LoggedPlan, LoggedRejection
+from hpc_sched.core.plan.objective import Isolation, LeastBottleneck, Objective
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT
 from hpc_sched.core.processors.group_processors import HostProcessors
@@ -22,10 +25,34 @@ from hpc_sched.core.processors.processor_ranking import UNRANKED
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.snapshot.log.logged_decisions import entry_of
 from hpc_sched.topology import Topology
+from hpc_sched.topology.capacities import Capacities
 from tests.unit import small_cases
 
 POLICIES = (None, "affinity", "anti-affinity", "soft-anti-affinity", "soft-affinity")
 WHYS = ("failed builds", "SiteWeigher")
+
+
+@dataclass(frozen=True)
+class Links:
+    """The objective of a group, with the capacities of links by name, or the used uplinks."""
+
+    tradeoff: Fraction | None = None
+    uplinks: dict[str, int] = field(default_factory=dict)
+    hosts: dict[str, int] = field(default_factory=dict)  # else as hosts that filters removed
+    used: tuple[str, ...] | None = None  # switches; None for a plan by bottleneck
+
+    def objective(self, topology: Topology) -> Objective:
+        """Return the objective on a fabric."""
+        if self.used is not None:
+            return Isolation(np.array([switch.name in self.used for switch in topology.switches]))
+        rates = [0 if s.parent < 0 else self.uplinks[s.name] for s in topology.switches]
+        return LeastBottleneck(
+            Capacities(
+                np.array(rates, dtype=np.int64),
+                np.array([self.hosts.get(host, 100) for host in topology.hosts]),
+            ),
+            self.tradeoff,
+        )
 
 
 @dataclass(frozen=True)
@@ -48,6 +75,7 @@ class Group:
     shunned: dict[str, list[bool]] = field(default_factory=dict)
     removed: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # leaf and room
     packing: MDOBPInput | None = None  # if MDOBP chooses the hosts inside leaves
+    links: Links | None = None  # with an objective
 
     def fabric(self) -> Topology:
         """Return the topology with the hosts that filters removed: by filter and number."""
@@ -92,6 +120,8 @@ class Group:
             processors=processors(types, places, self.members),
             packing=self.packing,
         )
+        if self.links is not None:
+            made = replace(made, objective=self.links.objective(topology))
         return made if types else replace(made, homogeneous="false")
 
     def record(self) -> dict[str, Any]:
@@ -136,6 +166,7 @@ class Group:
             rejection=rejection,
             reason=answer.operator if isinstance(answer, Refusal) else None,
             input=logged_input(request, left_out),
+            objective=logged_objective(request, answer if isinstance(answer, Plan) else None),
         )
         written: dict[str, Any] = json.loads(json.dumps(entry.as_json()))
         return written
@@ -255,3 +286,20 @@ def random_group(seed: int) -> Group:
         shunned=shunned,
         removed=removed,
     )
+
+
+def with_objective(group: Group, seed: int) -> Group:
+    """Return a group by bottleneck or isolated, always the same for a seed."""
+    draw = random.Random(f"objective {seed}")
+    switches = [switch.name for switch in group.topology.switches]
+    if draw.random() < 0.3:
+        used = tuple(name for name in switches if draw.random() < 0.4)
+        return replace(group, links=Links(used=used))
+    rates = draw.choice([(100,), (100, 200), (50, 100, 150, 400)])
+    below = draw.choice([(100,), (100,), (50, 100, 200)])
+    links = Links(
+        draw.choice([None, Fraction(0), Fraction(3, 10), Fraction(1)]),
+        {name: draw.choice(rates) for name in switches},
+        {host: draw.choice(below) for host in group.topology.hosts},
+    )
+    return replace(group, links=links)

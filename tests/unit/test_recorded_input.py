@@ -191,6 +191,7 @@ CLASSES = st.builds(
     type_=st.integers(NONE, 9999),
     service=st.integers(NONE, 9_999_999),
     host=st.integers(NONE, 9_999_999),
+    link=st.integers(NONE, 999_999),
 )
 
 

@@ -11,6 +11,7 @@ Hosts with equal numbers are interchangeable for the cost of a plan. Each class 
 ``t`` number of the processor type, - if it is not known; 0, the best, is left out
 ``s`` number of the service host, if a service of the request has several nodes
 ``h`` number of the host, if it has several hypervisors
+``l`` number of the rate of its link, if most hosts have another one, for a plan by bottleneck
 ====  ==========================================================================================
 
 A host with members that was no candidate, nor removed by a filter of hpc_sched, has the room ``-``.
@@ -44,6 +45,7 @@ class HostClass(NamedTuple):
     type_: Annotated[int, Part("t", "[0-9]{1,4}|-")] = 0  # NONE: not known
     service: Annotated[int, Part("s", "[0-9]{1,7}")] = NONE
     host: Annotated[int, Part("h", "[0-9]{1,7}")] = NONE
+    link: Annotated[int, Part("l", "[0-9]{1,6}")] = NONE
 
     def __str__(self) -> str:
         """Return the word without the number of hosts in front."""

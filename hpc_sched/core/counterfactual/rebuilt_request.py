@@ -16,8 +16,11 @@ from hpc_sched.core.constraints.homogeneous import CHOICES
 from hpc_sched.core.constraints.server_group_policy import HARD_POLICIES, HardPolicy, most_per_host
 from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.core.counterfactual.host_classes import NONE, NOT_A_CANDIDATE, HostClass, classes_in
+from hpc_sched.core.counterfactual.recorded_objective import objective_in
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.logged.decision_entry import DecisionEntry, LoggedInput
+from hpc_sched.core.logged.logged_objective import LoggedObjective
+from hpc_sched.core.plan.objective import Objective
 from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.topology.model import Topology
@@ -100,6 +103,7 @@ def _rebuilt(entry: DecisionEntry, given: LoggedInput, left: int, awaiting: int)
         homogeneous=given.homogeneous if given.homogeneous in CHOICES else "false",
         processors=_processors(given, column("type_")),
         shunned=np.logical_or.reduce(list(shunned.values())) if shunned else None,
+        objective=_objective(entry.objective, topology, host_index, column("link")),
     )
     return RebuiltRequest(
         request=request,
@@ -110,6 +114,16 @@ def _rebuilt(entry: DecisionEntry, given: LoggedInput, left: int, awaiting: int)
         by_mdobp=given.by_mdobp,
         by_leaf=given.by_mdobp,
     )
+
+
+def _objective(
+    logged: LoggedObjective | None, topology: Topology, host_index: Array, link: Array
+) -> Objective | None:
+    if logged is None:
+        return None
+    links: Array = np.full(len(topology.hosts), NONE)
+    links[host_index] = link
+    return objective_in(logged, topology, links)
 
 
 def _fabric(given: LoggedInput) -> tuple[Topology, Hosts]:

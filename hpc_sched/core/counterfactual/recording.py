@@ -49,10 +49,16 @@ def logged_input(request: GroupRequest, left_out: LeftOut) -> LoggedInput | None
     shunned, removed = sorted(left_out.shunned), sorted(left_out.removed)
     types = _types(processors)
     has_services = policy is not None and not _is_by_host(policy, request)
+    links = None
+    if request.objective is not None:
+        # Few groups have one.
+        from hpc_sched.core.counterfactual.recorded_objective import link_numbers
+
+        links = link_numbers(request)
     words = defaultdict[int, list[str]](list)
     for leaf, word in (
-        *_candidates(request, left_out, shunned, types, has_services=has_services),
-        *_others(request, [left_out.removed[why] for why in removed]),
+        *_candidates(request, left_out, shunned, types, links, has_services=has_services),
+        *_others(request, [left_out.removed[why] for why in removed], links),
     ):
         words[leaf].append(word)
     tree, heights = _tree(request.topology, words)
@@ -96,10 +102,14 @@ def _candidates(
     left_out: LeftOut,
     shunned: Sequence[str],
     types: Sequence[str],
+    links: Array | None,
     *,
     has_services: bool,
 ) -> Iterator[tuple[int, str]]:
-    """Yield the classes of the hypervisors as words, each with its leaf, by leaf."""
+    """Yield the classes of the hypervisors as words, each with its leaf, by leaf.
+
+    :param links: number of each host's link, shape (hosts,); None: all have the usual one
+    """
     hosts, policy = request.hosts_of_rows, request.hard_policy
     free = request.room if left_out.free is None else left_out.free
     reasons: Array = np.zeros(len(hosts), dtype=np.int64)  # as the bits of a number
@@ -119,6 +129,7 @@ def _candidates(
         type_,
         policy.service if policy is not None and has_services else nothing,
         np.where(np.bincount(hosts)[hosts] > 1, hosts, NONE),
+        nothing if links is None else links[hosts],
     )
     kinds = list(zip(*(column.tolist() for column in columns), strict=True))
     words = {}
@@ -130,24 +141,31 @@ def _candidates(
         yield leaf, f"{count}{words[kind]}"
 
 
-def _others(request: GroupRequest, removed: Sequence[RemovedHosts]) -> Iterator[tuple[int, str]]:
+def _others(
+    request: GroupRequest, removed: Sequence[RemovedHosts], links: Array | None
+) -> Iterator[tuple[int, str]]:
     """Yield the classes of hosts that filters removed, and of others with members, as words.
 
     Each with its leaf. Members are those of the first filter that removed their host.
     """
+
+    def link_of(host: int) -> int:
+        return NONE if links is None else links.item(host)
+
     leaf_of = request.topology.leaf_index.tolist()
     elsewhere = request.members.copy()
     elsewhere[request.hosts_of_rows] = 0
     members = {i: int(elsewhere[i]) for i in np.flatnonzero(elsewhere).tolist()}
     for number, hosts in enumerate(removed):
         alike = Counter(
-            (leaf_of[host], room, members.pop(host, 0))
+            (leaf_of[host], room, members.pop(host, 0), link_of(host))
             for host, room in zip(hosts.host, hosts.room, strict=True)
         )
-        for (leaf, room, count), of_class in sorted(alike.items()):
-            yield leaf, f"{of_class}{HostClass(0, room, count, removed=number)}"
+        for (leaf, room, count, link), of_class in sorted(alike.items()):
+            yield leaf, f"{of_class}{HostClass(0, room, count, removed=number, link=link)}"
     for host, count in members.items():
-        yield leaf_of[host], f"1{HostClass(NOT_A_CANDIDATE, members=count)}"
+        word = HostClass(NOT_A_CANDIDATE, members=count, link=link_of(host))
+        yield leaf_of[host], f"1{word}"
 
 
 def _tree(

@@ -11,6 +11,7 @@ from hpc_sched.core.logged.decision_summary import (
     LoggedRejection,
     LoggedScheduler,
 )
+from hpc_sched.core.logged.logged_objective import LoggedObjective
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ class DecisionEntry:
     scheduler: LoggedScheduler | None = None  # None before hpc_sched wrote it
     # None for class async, moves of several VMs, and a group that gather_groups brings together.
     input: LoggedInput | None = None
+    objective: LoggedObjective | None = None  # None: the least Hop-Byte
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object."""

@@ -24,6 +24,7 @@ from hpc_sched.core.logged.decision_summary import (
     LoggedPlan,
     LoggedRejection,
 )
+from hpc_sched.core.logged.logged_objective import LoggedObjective
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
@@ -87,10 +88,20 @@ def of_decision(
         own_plan=_own_plan(group, request, answer) if conf.is_shadow(CONF) else None,
         attraction=None if plan is None else _attraction(request.problem(), plan) or None,
         claim=claim,
+        objective=_objective(request, answer),
         proven=isinstance(answer, Rejection) or answer.is_proven,
         rejection=rejection,
         reason=refused,
     )
+
+
+def _objective(request: GroupRequest, answer: Plan | Rejection) -> LoggedObjective | None:
+    if request.objective is None:
+        return None
+    # Few groups have one.
+    from hpc_sched.core.counterfactual.recorded_objective import logged_objective
+
+    return logged_objective(request, answer)
 
 
 def _entry_of_request(group: GroupPlacement, request: GroupRequest) -> DecisionEntry:
