@@ -13,10 +13,12 @@ import numpy as np
 from hpc_sched.core.constraints import NO_CONSTRAINTS
 from hpc_sched.core.constraints.group_size import GroupSize
 from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError, of_size
+from hpc_sched.core.counterfactual.recorded_objective import loads_of
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.logged.decision_entry import DecisionEntry
 from hpc_sched.core.logged.decision_summary import LoggedPlan
+from hpc_sched.core.objectives.plan_loads import PlanLoads
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.plan.time_limit import TimeLimit
 from hpc_sched.core.processor_choice import ProcessorChoice, choose_processor
@@ -49,6 +51,9 @@ class Counterfactual:
     vms: int = 0  # that are planned
     is_proven: bool = True
     unknown: str | None = None  # why it is not known whether there is one
+    # Of links, relative to the decision's plan; None where links did not count for it.
+    bottleneck: float | None = None
+    harm: float | None = None
 
 
 def decided(request: GroupRequest, limit: TimeLimit) -> Plan | Rejection | Refusal:
@@ -79,6 +84,7 @@ def alternatives(
         processors=None,
         shunned=None,
         room=rebuilt.free,
+        objective=None,
     )
     unknown = next(iter(_unknown_rooms(rebuilt, entry).values()), None)
     return [*single, Alternative(EVERYTHING, bare, unknown)]
@@ -104,6 +110,9 @@ def _without_wishes(
             request, server_group_policy=None, hard_policy=None, pack_hosts=not rebuilt.by_mdobp
         )
         yield Alternative(f"policy {request.server_group_policy}", free)
+    if request.objective is not None and entry.objective is not None:
+        name = f"{HPC}objective={entry.objective.name}"
+        yield Alternative(name, replace(request, objective=None))
 
 
 def _has_types(request: GroupRequest) -> bool:
@@ -182,6 +191,11 @@ def planned_again(rebuilt: RebuiltRequest, entry: DecisionEntry, limit: TimeLimi
         raise RecordError(NO_TIME if limit.has_passed() else NOT_PROVEN)
     if not isinstance(plan, Plan) or cost_of(rebuilt, plan.places) != _logged_cost(rebuilt, logged):
         raise RecordError("the plan that the record gives has another cost than the logged one")
+    loads = loads_of(of_size(rebuilt.request, count), plan)
+    stated = entry.objective.bottleneck if entry.objective is not None else None
+    # Where MDOBP chooses hosts, their links may be others.
+    if loads is not None and not rebuilt.by_mdobp and float(loads.bottleneck) != stated:
+        raise RecordError("the plan that the record gives has another bottleneck")
     return plan
 
 
@@ -236,6 +250,7 @@ def counterfactuals(
     found = []
     for one in alternatives(rebuilt, entry, request):
         group, before = one.request, cost
+        loads = None if plan is None else loads_of(request, plan)
         if plan is None:
             # A preference has given way.
             if one.without.startswith((f"{HPC}prefer", f"{HPC}homogeneous=prefer")):
@@ -248,7 +263,8 @@ def counterfactuals(
             existing = replace(rebuilt.request, constraints=constraints, missing=0)
             first = _in_order_of_slots(rebuilt.request, plan, limit).places[:now]
             group, before = of_size(existing, now), cost_of(rebuilt, first)
-        found.append(_counterfactual(rebuilt, one, group, before, limit))
+            loads = None
+        found.append(_counterfactual(rebuilt, one, group, before, loads, limit))
     return found
 
 
@@ -270,6 +286,7 @@ def _counterfactual(
     one: Alternative,
     request: GroupRequest,
     before: float | None,
+    loads: PlanLoads | None,
     limit: TimeLimit,
 ) -> Counterfactual:
     if one.unknown is not None:
@@ -280,6 +297,9 @@ def _counterfactual(
     if not isinstance(answer, Plan):
         return Counterfactual(one.without)
     cost = cost_of(rebuilt, answer.places)
+    # By the links of the decision, also without its objective.
+    linked = replace(request, objective=rebuilt.request.objective)
+    bottleneck, harm = relative(loads_of(linked, answer), loads)
     return Counterfactual(
         one.without,
         hop_bytes=cost,
@@ -287,4 +307,15 @@ def _counterfactual(
         leaves=leaves_of(rebuilt.request, answer.places),
         vms=answer.count,
         is_proven=answer.is_proven,
+        bottleneck=bottleneck,
+        harm=harm,
     )
+
+
+def relative(one: PlanLoads | None, other: PlanLoads | None) -> tuple[float | None, float | None]:
+    """Return bottleneck and harm of a plan over those of another; None where that has none."""
+    if one is None or other is None:
+        return None, None
+    bottleneck = one.bottleneck / other.bottleneck if other.bottleneck else None
+    harm = one.harm / other.harm if other.harm else None
+    return None if bottleneck is None else float(bottleneck), None if harm is None else float(harm)

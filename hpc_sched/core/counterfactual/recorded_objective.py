@@ -1,9 +1,7 @@
 """The objective of a decision: its part of the record, and the objective of such a part."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable
-from fractions import Fraction
 
 import numpy as np
 
@@ -20,7 +18,6 @@ from hpc_sched.topology.capacities import Capacities
 from hpc_sched.topology.model import Topology
 
 _HIGHEST = 1 << 40  # Mb/s that a record may state
-_TRADEOFF = re.compile("[0-9]{1,18}(/[1-9][0-9]{0,17})?")
 
 
 def logged_objective(
@@ -100,8 +97,6 @@ def objective_in(logged: LoggedObjective, topology: Topology, links: Array) -> O
         return Isolation(used)
     if logged.name != BOTTLENECK:
         raise ValueError(f"objective {logged.name[:40]!r}: expected {BOTTLENECK} or {ISOLATED}")
-    if logged.tradeoff is not None and not _TRADEOFF.fullmatch(logged.tradeoff):
-        raise ValueError(f"tradeoff {logged.tradeoff[:40]!r}: expected a fraction such as 3/10")
     of_levels = [logged.uplinks.get(level, 0) for level in topology.levels]
     rates = [
         logged.other_uplinks.get(switch.name, of_levels[switch.level - 1])
@@ -117,7 +112,7 @@ def objective_in(logged: LoggedObjective, topology: Topology, links: Array) -> O
     )
     return LeastBottleneck(
         Capacities(np.array(rates, dtype=np.int64), of_hosts.astype(np.int64)),
-        None if logged.tradeoff is None else Fraction(logged.tradeoff),
+        logged.bound(),
         logged.pattern,
     )
 

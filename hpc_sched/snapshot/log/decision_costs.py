@@ -46,7 +46,19 @@ class DecisionCosts:
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object."""
-        return asdict(self)
+        return {
+            key: [_without_links(one) for one in value] if key == "without" else value
+            for key, value in asdict(self).items()
+        }
+
+
+def _without_links(one: dict[str, Any]) -> dict[str, Any]:
+    """Return what is known of a plan; of links nothing is, but for a plan by bottleneck."""
+    return {
+        key: value
+        for key, value in one.items()
+        if value is not None or key not in ("bottleneck", "harm")
+    }
 
 
 def costs_of(
@@ -160,13 +172,13 @@ def lines(found: DecisionCosts) -> Iterator[tuple[str, str]]:
 
 def _without(found: DecisionCosts) -> Iterator[str]:
     single = [one for one in found.without if one.without != EVERYTHING]
-    nothing = [one.without for one in single if one.less == 0]
+    nothing = [one.without for one in single if _is_nothing(one)]
     either = [one.without for one in single if one.unknown is None and one.hop_bytes is None]
     shown = {(one.hop_bytes, one.vms) for one in single}
     for one in found.without:
         if one.unknown is not None:
             yield f"{one.without}: not known: {one.unknown}"
-        elif one.hop_bytes is None or one.less == 0:
+        elif one.hop_bytes is None or _is_nothing(one):
             continue
         elif one.without != EVERYTHING or (one.hop_bytes, one.vms) not in shown:
             yield f"{one.without}: {_cost(one, found)}"
@@ -176,12 +188,24 @@ def _without(found: DecisionCosts) -> Iterator[str]:
         yield f"cost nothing: {', '.join(nothing)}"
 
 
+def _is_nothing(one: Counterfactual) -> bool:
+    """True if a plan without a constraint costs the same, and does the same to links."""
+    return one.less == 0 and one.bottleneck in (None, 1) and one.harm in (None, 1)
+
+
 def _cost(one: Counterfactual, found: DecisionCosts) -> str:
     vms = plurals.text(one.vms, "VM")
     if one.less is None:
         return f"{vms} in {plurals.text(one.leaves, 'leaf')}, {_hop_bytes(one)}"
     # Without the final size the plan is for those that exist.
-    return _change(one, -one.less, "" if one.vms == found.vms else f" for the first {vms}")
+    text = _change(one, -one.less, "" if one.vms == found.vms else f" for the first {vms}")
+    return text + links_text(one.bottleneck, one.harm)
+
+
+def links_text(bottleneck: float | None, harm: float | None) -> str:
+    """Return the end of a sentence on what a plan does to links, relative to the decision's."""
+    parts = (("bottleneck", bottleneck), ("harm", harm))
+    return "".join(f", {name} {value:.2f} times" for name, value in parts if value is not None)
 
 
 def _change(one: Counterfactual | Use, more: float, number: str = "") -> str:

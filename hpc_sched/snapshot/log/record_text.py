@@ -1,9 +1,11 @@
 """The text of a decision log's record, for operators."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from hpc_sched import terminal_text
+from hpc_sched.core.extra_spec_names import BOTTLENECK, ISOLATED
 from hpc_sched.core.logged.decision_entry import DecisionEntry, LeafCandidates
 from hpc_sched.core.logged.decision_summary import (
     LANDED,
@@ -14,6 +16,7 @@ from hpc_sched.core.logged.decision_summary import (
     LoggedRejection,
     times_text,
 )
+from hpc_sched.core.logged.logged_objective import LoggedObjective
 from hpc_sched.snapshot.log import decision_costs
 from hpc_sched.snapshot.log.logged_decisions import Record, entry_of
 from hpc_sched.topology import hostlist, plurals
@@ -75,6 +78,7 @@ def _decision(entry: DecisionEntry) -> Iterable[Part]:
         ("left out", [f"{n} hosts: {why}" for why, n in sorted((entry.removed or {}).items())]),
         ("shunned", _shunned(entry)),
         *(_plan(entry.plan, is_proven=entry.proven) if entry.plan is not None else ()),
+        ("links", _links(entry.objective) if entry.objective is not None else []),
         ("of these VMs", [] if own is None else [_counts(own.leaves), _hop_bytes(own.hop_bytes)]),
         ("neighbours", [_attraction(entry.attraction)] if entry.attraction else []),
         ("claimed", [] if entry.claim is None else [_claimed(entry.claim)]),
@@ -102,7 +106,30 @@ def _asked(entry: DecisionEntry) -> Iterable[str]:
         *([f"class {entry.app_class}"] if entry.app_class else []),
         *([f"policy {entry.policy}"] if entry.policy else []),
         *(f"{key}={value}" for key, value in (entry.wishes or {}).items() if value is not None),
+        *(_objective(entry.objective) if entry.objective is not None else []),
     )
+
+
+def _objective(objective: LoggedObjective) -> Iterator[str]:
+    yield f"objective={objective.name}"
+    if objective.pattern is not None:
+        yield f"pattern={objective.pattern}"
+    if objective.name == BOTTLENECK:
+        with suppress(ValueError):  # in a damaged record
+            bound = objective.bound()
+            yield f"bottleneck_tradeoff={'none' if bound is None else f'{float(bound):g}'}"
+
+
+def _links(objective: LoggedObjective) -> Iterator[str]:
+    """Yield what the plan does to links, or which uplinks it had to leave to others."""
+    if objective.bottleneck is not None and objective.harm is not None:
+        yield (
+            f"bottleneck {objective.bottleneck:.4g} s, harm {objective.harm:.4g} s, "
+            "if each VM sends 1 GB"
+        )
+    if objective.name == ISOLATED:
+        used = hostlist.first(objective.used, MAX_LEAVES) or "of no switch"
+        yield f"uplinks that other isolated groups use: {used}"
 
 
 def _number(entry: DecisionEntry) -> str:
