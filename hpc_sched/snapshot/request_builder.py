@@ -273,7 +273,9 @@ def _group_request(
             hpc_specs,
             topology,
             nova_options.objective_options(snapshot),
-            partial(uplinks_of_others, cloud, [vm.uuid for vm in request.members]),
+            partial(
+                uplinks_of_others, cloud, [vm.uuid for vm in (*request.members, *request.moves)]
+            ),
         ),
     )
     if not nova_options.option(snapshot, "gather_groups"):

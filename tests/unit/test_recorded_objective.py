@@ -7,8 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from hpc_sched.core.counterfactual import costs
+from hpc_sched.core.counterfactual import costs, why_not
 from hpc_sched.core.counterfactual.costs import decided
+from hpc_sched.core.counterfactual.open_hosts import PlannedAgain
 from hpc_sched.core.counterfactual.rebuilt_request import RecordError, rebuilt
 from hpc_sched.core.counterfactual.recorded_objective import loads_of, logged_objective
 from hpc_sched.core.plan.objective import LeastBottleneck
@@ -37,7 +38,10 @@ def test_a_decision_by_an_objective_is_planned_again_as_it_was(part):
             continue
         if live.is_proven and group.packing is None:
             assert answer.hop_bytes == live.hop_bytes, seed
-            before, after = loads_of(group.request(), live), loads_of(again.request, answer)
+            before, after = (
+                loads_of(group.request(), live.hosts),
+                loads_of(again.request, answer.hosts),
+            )
             assert (before and before.bottleneck) == (after and after.bottleneck), seed
         if live.is_proven:
             assert costs.planned_again(again, entry, NO_LIMIT) is not None, seed
@@ -115,3 +119,73 @@ def test_a_damaged_objective_is_an_error_of_the_record(changed, text):
     assert entry.objective is not None
     with pytest.raises(RecordError, match=text.replace("(", r"\(")):
         rebuilt(replace(entry, objective=replace(entry.objective, **changed)))
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_what_is_said_of_unused_switches_holds_for_each_way_to_use_them(part):
+    reasons = Counter[str]()
+    for seed in range(part, 240, 4):
+        group = with_objective(random_group(seed), seed)
+        entry = group.entry()
+        again = PlannedAgain(rebuilt(entry), entry, NO_LIMIT)
+        if entry.plan is None or not entry.proven or group.packing is not None:
+            continue
+        request = again.rebuilt.request
+        before = loads_of(request, again.plan.hosts)
+        for switch in request.topology.switches:
+            found = why_not.why_not(again, switch.name)
+            reasons[found.reason.split(":")[0][:20]] += 1
+            if found.one is None or found.without is not None or found.one.bottleneck is None:
+                continue
+            assert before is not None
+            is_worse = (found.one.bottleneck, found.one.more) > (1, 0)
+            assert is_worse == found.reason.startswith("a plan with at least one"), (seed, found)
+    assert len(reasons) > 3
+
+
+def answer_of(group: Group, switch: str) -> why_not.WhyNot:
+    entry = group.entry()
+    return why_not.why_not(PlannedAgain(rebuilt(entry), entry, NO_LIMIT), switch)
+
+
+#             core
+#        /      |      \
+#    leaf1    leaf2    leaf3      uplinks of 100 Mb/s each, those of leaf3 of 50
+#    2 hosts  2 hosts  2 hosts    of one VM each
+NARROW = {"leaf1": 100, "leaf2": 100, "leaf3": 50}
+
+
+def test_a_switch_whose_uplinks_would_be_the_bottleneck_is_said_to_be_it():
+    found = answer_of(drawn(Links(None, NARROW), 4), "leaf3")
+    assert (
+        found.reason == "a plan with at least one VM there has at least 1.50 times the bottleneck"
+    )
+
+
+def test_an_isolated_group_is_said_to_keep_away_from_used_uplinks():
+    found = answer_of(drawn(Links(used=("leaf1",)), 4), "leaf1")
+    assert found.reason == (
+        "other isolated groups use its uplinks, or those that the group then needs "
+        "(hpc:objective=isolated); it has room for 2 of 4 VMs"
+    )
+
+
+def test_what_isolation_costs_is_the_hop_byte_without_it():
+    group = drawn(Links(used=("leaf1", "leaf2")), 2)
+    entry = replace(group, room=[1, 0, 1, 0, 1, 1], free=[1, 0, 1, 0, 1, 1]).entry()
+    again = rebuilt(entry)
+    plan = costs.planned_again(again, entry, NO_LIMIT)
+    [one] = costs.counterfactuals(again, entry, plan, NO_LIMIT)
+    assert (one.without, one.less) == ("hpc:objective=isolated", 0)
+
+
+def test_what_hops_would_have_chosen_is_a_plan_without_the_objective():
+    group = drawn(Links(None, dict.fromkeys(NARROW, 100)), 4)
+    entry = group.entry()
+    again = rebuilt(entry)
+    plan = costs.planned_again(again, entry, NO_LIMIT)
+    [one] = costs.counterfactuals(again, entry, plan, NO_LIMIT)
+    # By bottleneck 2 + 1 + 1: 3 pairs cross a leaf, 4 of them the fuller one. By hops 2 + 2.
+    assert one.without == "hpc:objective=bottleneck"
+    assert (one.leaves, one.hop_bytes) == (2, 14)
+    assert one.bottleneck == 1

@@ -49,6 +49,7 @@ A group is apart if it is not under one switch of the level of hpc:prefer, witho
 hpc:require, without both under one leaf. The best move is then the live migration of one VM that
 brings it under one, or else lowers Hop-Byte most. It keeps capacity, constraints and the policy,
 and uses no host that is down or disabled. Whether Nova can migrate the VM there is not checked.
+A group by hpc:objective=bottleneck is spread on purpose, and has no best move.
 
 exit codes: 0 shown, 1 failed, 2 wrong usage
 """

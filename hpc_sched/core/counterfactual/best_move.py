@@ -10,6 +10,7 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import level_of
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.core.plan.objective import LeastBottleneck
 from hpc_sched.core.plan.ranking import added_hops
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.processor_choice import ProcessorChoice, choose_processor
@@ -37,8 +38,13 @@ def level_name(group: GroupRequest) -> str:
 
 
 def is_apart(group: GroupRequest) -> bool:
-    """True if the members of a group are under several switches of its level."""
-    return not _is_together(group, group.members)
+    """True if the members of a group are under several switches of its level.
+
+    Not of a group by bottleneck: it is spread on purpose.
+    """
+    return not isinstance(group.objective, LeastBottleneck) and not _is_together(
+        group, group.members
+    )
 
 
 def best_move(

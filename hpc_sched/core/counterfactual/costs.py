@@ -191,7 +191,7 @@ def planned_again(rebuilt: RebuiltRequest, entry: DecisionEntry, limit: TimeLimi
         raise RecordError(NO_TIME if limit.has_passed() else NOT_PROVEN)
     if not isinstance(plan, Plan) or cost_of(rebuilt, plan.places) != _logged_cost(rebuilt, logged):
         raise RecordError("the plan that the record gives has another cost than the logged one")
-    loads = loads_of(of_size(rebuilt.request, count), plan)
+    loads = loads_of(rebuilt.request, plan.hosts)
     stated = entry.objective.bottleneck if entry.objective is not None else None
     # Where MDOBP chooses hosts, their links may be others.
     if loads is not None and not rebuilt.by_mdobp and float(loads.bottleneck) != stated:
@@ -250,7 +250,7 @@ def counterfactuals(
     found = []
     for one in alternatives(rebuilt, entry, request):
         group, before = one.request, cost
-        loads = None if plan is None else loads_of(request, plan)
+        loads = None if plan is None else loads_of(request, plan.hosts)
         if plan is None:
             # A preference has given way.
             if one.without.startswith((f"{HPC}prefer", f"{HPC}homogeneous=prefer")):
@@ -299,7 +299,7 @@ def _counterfactual(
     cost = cost_of(rebuilt, answer.places)
     # By the links of the decision, also without its objective.
     linked = replace(request, objective=rebuilt.request.objective)
-    bottleneck, harm = relative(loads_of(linked, answer), loads)
+    bottleneck, harm = relative(loads_of(linked, answer.hosts), loads)
     return Counterfactual(
         one.without,
         hop_bytes=cost,

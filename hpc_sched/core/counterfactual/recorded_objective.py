@@ -1,7 +1,7 @@
 """The objective of a decision: its part of the record, and the objective of such a part."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def logged_objective(
         if rate != uplinks[level]
     }
     links, tradeoff = objective.capacities.hosts, objective.tradeoff
-    loads = loads_of(request, answer) if isinstance(answer, Plan) else None
+    loads = loads_of(request, answer.hosts) if isinstance(answer, Plan) else None
     return LoggedObjective(
         BOTTLENECK,
         tradeoff=None if tradeoff is None else str(tradeoff),
@@ -56,14 +56,17 @@ def logged_objective(
     )
 
 
-def loads_of(request: GroupRequest, plan: Plan) -> PlanLoads | None:
-    """Return the loads of links by members and a plan; None if no link is known."""
+def loads_of(request: GroupRequest, planned: Mapping[str, int]) -> PlanLoads | None:
+    """Return the loads of links by members and planned VMs; None if no link is known.
+
+    :param planned: host to VMs
+    """
     objective = request.objective
     if not isinstance(objective, LeastBottleneck):
         return None
-    everyone = plan.count + int(request.members.sum())
+    everyone = sum(planned.values()) + int(request.members.sum())
     traffic = stated_traffic(objective.pattern, everyone, objective.pattern_directory).traffic
-    return plan_loads(request.topology, objective.capacities, request.members, plan.hosts, traffic)
+    return plan_loads(request.topology, objective.capacities, request.members, planned, traffic)
 
 
 def link_numbers(request: GroupRequest) -> Array | None:

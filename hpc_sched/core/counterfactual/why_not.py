@@ -1,8 +1,9 @@
 """Why the plan of a decision does not use a switch, or a host."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Self
 
 import numpy as np
@@ -16,10 +17,15 @@ from hpc_sched.core.counterfactual.costs import (
     cost_of,
     leaves_of,
     logged_plan,
+    relative,
 )
 from hpc_sched.core.counterfactual.open_hosts import OpenHosts, PlannedAgain, obstacles
 from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest
+from hpc_sched.core.counterfactual.recorded_objective import loads_of
+from hpc_sched.core.extra_spec_names import ISOLATED
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.objectives.plan_loads import PlanLoads
+from hpc_sched.core.plan.objective import Isolation, LeastBottleneck
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.plan.switch_rooms import sums_below
 from hpc_sched.core.plan.time_limit import TimeLimit
@@ -34,6 +40,9 @@ class Use:
     more: float  # than the decision's plan costs
     leaves: int
     is_proven: bool = True  # False if there may be a better one
+    # Of links, relative to the decision's plan; None where links did not count for it.
+    bottleneck: float | None = None
+    harm: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +66,28 @@ class _Placed:
     places: Sequence[str]
     leaves: int
     is_proven: bool
+    loads: PlanLoads | None  # None where links do not count
 
     @classmethod
     def of(cls, rebuilt: RebuiltRequest, places: Sequence[str], *, is_proven: bool) -> Self:
         """Return the plan with these places."""
         leaves = leaves_of(rebuilt.request, places)
-        return cls(cost_of(rebuilt, places), places, leaves, is_proven)
+        loads = loads_of(rebuilt.request, Counter(places))
+        return cls(cost_of(rebuilt, places), places, leaves, is_proven, loads)
 
-    def use(self, before: float) -> Use:
+    @property
+    def key(self) -> tuple[Fraction, float, int]:
+        """The sort key of plans, best first."""
+        bottleneck = Fraction(0) if self.loads is None else self.loads.bottleneck
+        return bottleneck, self.cost, self.leaves
+
+    def use(self, before: Self) -> Use:
         """Return what is shown of the plan.
 
-        :param before: cost of the decision's plan
+        :param before: the decision's plan
         """
-        return Use(self.cost, self.cost - before, self.leaves, self.is_proven)
+        links = relative(self.loads, before.loads)
+        return Use(self.cost, self.cost - before.cost, self.leaves, self.is_proven, *links)
 
 
 def why_not(again: PlannedAgain, switch: str) -> WhyNot:
@@ -99,26 +117,63 @@ def why_not(again: PlannedAgain, switch: str) -> WhyNot:
     number, others = obstacles(rebuilt, found, below)
     if not number:
         return WhyNot(switch, _closed(rebuilt, below, others))
-    one = _with_one(rebuilt, found.request, below, limit)
+    request = _without_bound(found.request)
+    made = _Placed.of(rebuilt, again.plan.places, is_proven=True)
+    one = _with_one(rebuilt, request, below, limit)
     without = None
     if one is None:
-        room = _room_below(found.request, below, level)
-        reason, without, one = _constraint(rebuilt, found, below, room, limit)
-    elif one.cost > found.cost:
-        reason = f"a plan with at least one VM there costs {one.cost - found.cost:.0f} more"
+        room = _room_below(request, below, level)
+        reason, without, one = _constraint(
+            rebuilt, replace(found, request=request), below, room, limit
+        )
+    elif one.key[:2] > made.key[:2]:
+        reason = _worse(one, made)
+    elif _harms(found.request, one, limit):
+        reason = "a plan with it does more harm to others than bottleneck_tradeoff allows"
     else:
         reason = f"a plan with it costs the same, but {_tie(found, planned, one)}"
-    every = found.request.among(below).decide(limit)
+    every = request.among(below).decide(limit)
     return WhyNot(
         switch,
         reason,
-        one=None if one is None else one.use(found.cost),
+        one=None if one is None else one.use(made),
         without=without,
         others=dict(others),
-        all_=_Placed.of(rebuilt, every.places, is_proven=every.is_proven).use(found.cost)
+        all_=_Placed.of(rebuilt, every.places, is_proven=every.is_proven).use(made)
         if isinstance(every, Plan)
         else None,
     )
+
+
+def _without_bound(request: GroupRequest) -> GroupRequest:
+    """Return a request without a bound on harm, which is by a plan that others do not have."""
+    if not isinstance(request.objective, LeastBottleneck):
+        return request
+    return replace(request, objective=replace(request.objective, tradeoff=None))
+
+
+def _worse(one: _Placed, made: _Placed) -> str:
+    """Return by what the best plan that uses a switch is worse than the decision's."""
+    if one.loads is None or made.loads is None:
+        return f"a plan with at least one VM there costs {one.cost - made.cost:.0f} more"
+    if one.loads.bottleneck > made.loads.bottleneck:
+        times, _ = relative(one.loads, made.loads)
+        by = "a higher bottleneck" if times is None else f"{times:.2f} times the bottleneck"
+        return f"a plan with at least one VM there has at least {by}"
+    more = f"at least {one.cost - made.cost:.0f} more at the same bottleneck"
+    return f"a plan with at least one VM there costs {more}"
+
+
+def _harms(request: GroupRequest, one: _Placed, limit: TimeLimit) -> bool:
+    """True if a plan does more harm to others than a request allows."""
+    objective = request.objective
+    if not isinstance(objective, LeastBottleneck) or objective.tradeoff is None:
+        return False
+    hops = replace(request, objective=None).decide(limit)
+    least = loads_of(request, hops.hosts) if isinstance(hops, Plan) else None
+    if least is None or one.loads is None:
+        return False
+    return one.loads.harm > (1 + objective.tradeoff) * least.harm
 
 
 def _closed(rebuilt: RebuiltRequest, below: Mask, others: Mapping[str, int]) -> str:
@@ -172,7 +227,7 @@ def _with_one(
         is_proven &= answer.is_proven
         host = request.topology.hosts[int(request.hosts_of_rows[row])]
         one = _Placed.of(rebuilt, (host, *answer.places), is_proven=True)
-        best = min(best or one, one, key=lambda placed: (placed.cost, placed.leaves))
+        best = min(best or one, one, key=lambda placed: placed.key)
     return None if best is None else replace(best, is_proven=is_proven)
 
 
@@ -223,13 +278,21 @@ def _constraint(
         for one, value in wanted.items()
         if one.why_not
     ]
+    if isinstance(request.objective, Isolation):
+        reason = "other isolated groups use its uplinks, or those that the group then needs"
+        free = replace(request, objective=None)
+        attempts.append((reason, f"{HPC}objective={ISOLATED}", free))
     if request.hard_policy is not None or request.most_per_host is not None:
         name = f"policy {rebuilt.request.server_group_policy}"
         free = replace(request, hard_policy=None, server_group_policy=None, most_per_host=None)
         attempts.append(("the policy leaves no plan with it", name, free))
     if len(attempts) > 1:
         bare = replace(
-            attempts[-1][-1], constraints=NO_CONSTRAINTS, hard_policy=None, most_per_host=None
+            attempts[-1][-1],
+            constraints=NO_CONSTRAINTS,
+            hard_policy=None,
+            most_per_host=None,
+            objective=None,
         )
         names = ", ".join(name for _, name, _ in attempts)
         attempts.append(("the constraints together leave no plan with it", names, bare))

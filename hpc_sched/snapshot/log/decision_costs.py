@@ -46,18 +46,20 @@ class DecisionCosts:
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object."""
-        return {
-            key: [_without_links(one) for one in value] if key == "without" else value
-            for key, value in asdict(self).items()
-        }
+        found: dict[str, Any] = _with_known_links(asdict(self))
+        return found
 
 
-def _without_links(one: dict[str, Any]) -> dict[str, Any]:
-    """Return what is known of a plan; of links nothing is, but for a plan by bottleneck."""
+def _with_known_links(value: Any) -> Any:
+    """Return values without those of links that are not known: all but for plans by bottleneck."""
+    if isinstance(value, list | tuple):
+        return [_with_known_links(one) for one in value]
+    if not isinstance(value, dict):
+        return value
     return {
-        key: value
-        for key, value in one.items()
-        if value is not None or key not in ("bottleneck", "harm")
+        key: _with_known_links(one)
+        for key, one in value.items()
+        if one is not None or key not in ("bottleneck", "harm")
     }
 
 
@@ -157,17 +159,21 @@ def lines(found: DecisionCosts) -> Iterator[tuple[str, str]]:
         if one.others:
             yield "", f"of its hosts: {counted(one.others)}"
         if one.one is not None and one.without is not None:
-            yield "", f"a VM there without {one.without}: {_change(one.one, one.one.more)}"
+            yield "", f"a VM there without {one.without}: {_use(one.one)}"
         elif one.one is not None and one.one == one.all_:
-            yield "", f"a VM there, or all of them: {_change(one.one, one.one.more)}"
+            yield "", f"a VM there, or all of them: {_use(one.one)}"
             continue
-        elif one.one is not None and one.one.more:
-            yield "", f"a VM there: {_change(one.one, one.one.more)}"
+        elif one.one is not None and (one.one.more or one.one.bottleneck is not None):
+            yield "", f"a VM there: {_use(one.one)}"
         if one.all_ is not None:
-            yield "", f"all VMs there: {_change(one.all_, one.all_.more)}"
+            yield "", f"all VMs there: {_use(one.all_)}"
     has_numbers = found.without or any(one.one or one.all_ for one in found.why_not)
     if found.by_leaf and has_numbers:
         yield "", "VMs on one host count as VMs of one leaf: MDOBP chooses among its hosts"
+
+
+def _use(one: Use) -> str:
+    return _change(one, one.more) + links_text(one.bottleneck, one.harm)
 
 
 def _without(found: DecisionCosts) -> Iterator[str]:
