@@ -1,7 +1,7 @@
 """What a plan of least bottleneck gains on the hops plan: by the model, and by the real SimGrid.
 
 ``python -m tests.simgrid.objective_gains`` prints all cells, ten seeds each: runtimes over those by
-the hops plan. It takes a long time; ``--cells`` and ``--seeds`` bound it.
+the hops plan. It takes half an hour of processor time; ``--cells`` and ``--seeds`` bound it.
 
 The same places next to the same neighbours, which are jobs of their own in SimGrid: each computes
 and sends in turn, out of phase. Neighbours have patterns of few messages here.
@@ -12,14 +12,15 @@ import random
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import cycle, product
+from itertools import cycle
 from math import ceil
 
 import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.experiments.objectives.drawn_neighbours import (
-    NEIGHBOURS,
+    PACKED,
+    SCATTERED,
     DrawnNeighbours,
     Neighbour,
     drawn_neighbours,
@@ -60,13 +61,15 @@ class Cell:
     pattern: str
 
 
-CELLS = tuple(
-    Cell(leaves, pod_ratio, 8.0, kind, pattern)
-    for leaves, pod_ratio, (kind, pattern) in product(
-        FABRICS,
-        (1.0, 2.0),
-        (*zip(NEIGHBOURS * 2, ("halo3", "halo2", "alltoall", "doubling"), strict=True),),
-    )
+_SAMPLE = (
+    *((SCATTERED, "halo3"), (PACKED, "halo2")),
+    *((SCATTERED, "alltoall"), (PACKED, "doubling")),
+)
+CELLS = (
+    *(Cell(16, 1.0, 8.0, *each) for each in (*_SAMPLE, (PACKED, "alltoall"))),
+    *(Cell(16, 2.0, 8.0, *each) for each in _SAMPLE),
+    *(Cell(64, 1.0, 8.0, *each) for each in (*_SAMPLE, (PACKED, "alltoall"))),
+    *(Cell(64, 2.0, 8.0, *each) for each in _SAMPLE if each[1] != "alltoall"),
 )
 
 
