@@ -68,7 +68,10 @@ _SAMPLE = (
 CELLS = (
     *(Cell(16, 1.0, 8.0, *each) for each in (*_SAMPLE, (PACKED, "alltoall"))),
     *(Cell(16, 2.0, 8.0, *each) for each in _SAMPLE),
-    *(Cell(64, 1.0, 8.0, *each) for each in (*_SAMPLE, (PACKED, "alltoall"))),
+    *(
+        Cell(64, 1.0, 8.0, *each)
+        for each in (*_SAMPLE, (PACKED, "alltoall"), (SCATTERED, "doubling"))
+    ),
     *(Cell(64, 2.0, 8.0, *each) for each in _SAMPLE if each[1] != "alltoall"),
 )
 
