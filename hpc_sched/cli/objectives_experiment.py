@@ -54,7 +54,7 @@ neighbours; the second whole mixes of jobs that are all planned by one objective
 
 examples:
 
-  About three minutes of processor time:
+  About 80 s of processor time:
 
     hpc-sched experiment objectives
 
@@ -67,7 +67,7 @@ examples:
 
     hpc-sched experiment objectives --part mixes --mix halo3 alltoall --processes 4
 
-  The use that isolated jobs reach, in some ten minutes of processor time:
+  The use that isolated jobs reach, in some four minutes of processor time:
 
     hpc-sched experiment objectives --part isolated
 
@@ -87,7 +87,7 @@ def _chosen(name: str, what: str, choices: Sequence[str], default: Sequence[str]
 class ObjectivesExperiment(Experiment):
     """Show for which jobs and sites each objective of a plan is worth it.
 
-    Takes about three minutes of processor time.
+    Takes a minute or two.
     """
 
     NAME, RUNS = "objectives", LEAST_SEEDS

@@ -37,7 +37,9 @@ def replayed(case_text: str, model: str = "equal") -> Replayed:
     return found
 
 
-def all_replayed(case_texts: Sequence[str], model: str = "equal") -> list[Replayed]:
+def all_replayed(
+    case_texts: Sequence[str], model: str = "equal", seconds: float = _SECONDS
+) -> list[Replayed]:
     """Return the times of cases; the test is skipped where there is no SimGrid.
 
     Most of what a small case takes is the start of the process: many of them are best replayed by
@@ -45,6 +47,7 @@ def all_replayed(case_texts: Sequence[str], model: str = "equal") -> list[Replay
 
     :param model: ``equal``: max-min fair shares, each flow of a link alike, whatever its latency;
         ``defaults``: SimGrid's own model, LV08
+    :param seconds: in which all must be replayed
     :raises ReplayError: if a text is not a case, or a rank waits for ever
     """
     require()
@@ -52,10 +55,10 @@ def all_replayed(case_texts: Sequence[str], model: str = "equal") -> list[Replay
     texts = json.dumps(list(case_texts))
     try:
         ran = subprocess.run(
-            command, input=texts, cwd=_ROOT, capture_output=True, text=True, timeout=_SECONDS
+            command, input=texts, cwd=_ROOT, capture_output=True, text=True, timeout=seconds
         )
     except subprocess.TimeoutExpired as error:
-        raise ReplayError(f"no end after {_SECONDS:.0f} s: {error.stderr!r}") from error
+        raise ReplayError(f"no end after {seconds:.0f} s: {error.stderr!r}") from error
     if ran.returncode != 0:
         raise ReplayError(f"{' '.join(command)}: exit code {ran.returncode}\n{ran.stderr}")
     return [
