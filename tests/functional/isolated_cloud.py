@@ -11,7 +11,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,6 +70,7 @@ class IsolatedCloud:
         count: int,
         objective: str | None = "isolated",
         scheduler: manager.SchedulerManager | None = None,
+        hints: Mapping[str, list[str]] | None = None,
         **more: object,
     ) -> Group:
         """Return a group once it is claimed, or refused; its VMs are in no cell yet.
@@ -80,6 +81,7 @@ class IsolatedCloud:
         specs = {"app_class": "sync", "objective": objective, **more}
         said = wishing(**{name: value for name, value in specs.items() if value is not None})
         spec = request(count=count, extra_specs=said, uuid=vms[0])
+        spec.scheduler_hints = dict(hints or {})
         group = Group(vms, objective)
         build_requests.add(vms, f"r-{vms[0]}", spec.flavor)
         self.claims.consumers += vms

@@ -19,6 +19,7 @@ KEYS = (
     "hpc:homogeneous",
     "hpc:max_leaves",
     "hpc:min_leaves",
+    "hpc:objective",
     "hpc:pattern",
     "hpc:prefer",
     "hpc:require",
@@ -46,6 +47,10 @@ GOOD = [
     ),
     pytest.param("hpc:max_leaves", "999999", id="max_leaves beyond any fabric"),
     *(
+        pytest.param("hpc:objective", name, id=f"the objective {name}")
+        for name in ("hops", "bottleneck", "isolated")
+    ),
+    *(
         pytest.param("hpc:pattern", pattern, id=f"the pattern {pattern[:20]}")
         for pattern in ("uniform", "ring", "halo2", "halo2:8x4", "halo3:4x4x2", "matrix:wrf-4.5")
     ),
@@ -68,6 +73,8 @@ BAD = [
     pytest.param("hpc:app_class", "Sync", id="a class in another case"),
     pytest.param("hpc:app_class", "sync\n", id="a class with a line break"),
     pytest.param("hpc:app_class", "", id="an empty class"),
+    pytest.param("hpc:objective", "isolate", id="an objective that does not exist"),
+    pytest.param("hpc:objective", "", id="an empty objective"),
     pytest.param("hpc:app_name", "", id="an empty name of an application"),
     pytest.param("hpc:app_name", "x" * 256, id="a name of an application that is too long"),
     pytest.param("hpc:app_name", "wrf 4", id="a name of an application with a blank"),

@@ -18,6 +18,7 @@ from hpc_sched.core.plan import bottleneck
 from hpc_sched.nova_glue.claim import claim_conditions
 from hpc_sched.nova_glue.claim.isolation import isolation_turn
 from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
+from hpc_sched.nova_glue.read.instances import colocated_instances
 from hpc_sched.nova_glue.read.instances.kept import cell_read
 from tests.functional.cloud_kinds import EMPTY
 from tests.functional.isolated_cloud import FABRIC, Group, IsolatedCloud, isolated_cloud
@@ -225,3 +226,33 @@ def test_the_trade_off_changes_plans_once_the_option_has_changed(cloud):
     assert {vm: [host] for vm, host in zip(unbounded.vms, unbounded.hosts, strict=True)} == held(
         cloud.claims.cloud
     )
+
+
+def test_a_hint_that_states_an_objective_is_refused_where_hints_count(cloud):
+    hints = {"hpc:objective": ["bottleneck"]}
+    with options(cloud.claims.cloud, allow_user_hints=True):
+        refused = cloud.claim(2, None, hints=hints)
+    assert "hpc:objective: only a flavor can have that, no scheduler hint" in refused.refused
+    assert cloud.claim(2, None, hints=hints).hosts
+
+
+def test_only_isolated_requests_read_the_instances_on_all_hosts(cloud, monkeypatch):
+    real, asked = colocated_instances.read_hosts, []
+    monkeypatch.setattr(
+        colocated_instances, "read_hosts", lambda *args: asked.append(args[0]) or real(*args)
+    )
+    cloud.claim(2, "hops")
+    cloud.claim(2, "bottleneck")
+    assert not asked
+    isolated = cloud.claim(4)
+    assert asked == [isolated.vms[0]]
+
+
+def test_an_error_while_others_are_read_refuses_an_isolated_group(cloud, monkeypatch, caplog):
+    def read_hosts(*_args):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(colocated_instances, "read_hosts", read_hosts)
+    assert cloud.claim(4).refused
+    assert cloud.claim(4, "bottleneck").hosts
+    assert "a bug" in caplog.text
