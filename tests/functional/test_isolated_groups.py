@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from nova import exception, objects
 from nova.scheduler import manager
 
 from hpc_sched import exceptions
@@ -20,11 +21,13 @@ from hpc_sched.nova_glue.claim.isolation import isolation_turn
 from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
 from hpc_sched.nova_glue.read.instances import colocated_instances
 from hpc_sched.nova_glue.read.instances.kept import cell_read
+from tests.functional.claims import ask, request
 from tests.functional.cloud_kinds import EMPTY
 from tests.functional.isolated_cloud import FABRIC, Group, IsolatedCloud, isolated_cloud
 from tests.functional.paired_schedulers import options
 from tests.functional.placement_state import held
 from tests.functional.shared_clouds import cloud_mark
+from tests.functional.states import wishing
 from tests.functional.tested_cloud import TestedCloud
 
 pytestmark = cloud_mark(EMPTY)
@@ -256,3 +259,39 @@ def test_an_error_while_others_are_read_refuses_an_isolated_group(cloud, monkeyp
     assert cloud.claim(4).refused
     assert cloud.claim(4, "bottleneck").hosts
     assert "a bug" in caplog.text
+
+
+# Moves
+
+
+def move(cloud: IsolatedCloud, group: Group, vm: str) -> str:
+    """Return where a VM of a group goes that moves; "" if it is refused."""
+    specs = {"app_class": "sync", "objective": "isolated"}
+    spec = request(count=len(group.vms), extra_specs=wishing(**specs), uuid=vm)
+    cell = cloud.claims.cloud.cell_mappings["cell1"]
+    spec.requested_destination = objects.Destination(cell=cell)
+    scheduler = cloud.claims.scheduler
+    cloud.claims.know_no_instances(scheduler)
+    try:
+        [[chosen]] = ask(scheduler, cloud.claims.context, spec, [vm])
+    except exception.NoValidHost:
+        return ""
+    return str(chosen.nodename)
+
+
+@pytest.mark.parametrize("relaxed", [False, True])
+def test_a_move_keeps_isolation_unless_that_is_relaxed(cloud, relaxed):
+    first, second = cloud.place(4), cloud.place(4)
+    leaves = {FABRIC.leaf_of(host) for host in first.hosts}
+    # What is left below the leaves of the first one is taken.
+    cloud.place(2, "hops", require="leaf")
+    cloud.place(2, "hops", require="leaf")
+    free = set(FABRIC.hosts) - {host for group in cloud.groups for host in group.hosts}
+    assert not free
+    gone = next(one for one in cloud.groups if one.objective == "hops")
+    near = {FABRIC.leaf_of(host) for host in gone.hosts} <= leaves
+    cloud.delete(gone)
+    with options(cloud.claims.cloud, relax_moves="always" if relaxed else "never"):
+        there = move(cloud, first, first.vms[0])
+    assert bool(there) == (near or relaxed)
+    assert second.hosts
