@@ -161,8 +161,7 @@ def may_change(group: GroupPlacement, look: int, answer: Plan | Rejection | None
     isolated = group.inputs.isolated
     is_short = isinstance(answer, Rejection) and answer.is_isolated
     is_moving = is_short and isolated is not None and isolated.in_flight
-    is_changing = has_others(group) or bool(hosts_of_placing(group)) or is_moving
-    return is_changing and may_look(look)
+    return (has_others(group) or bool(hosts_of_placing(group)) or is_moving) and may_look(look)
 
 
 def hosts_of_placing(group: GroupPlacement) -> list[int]:

@@ -6,7 +6,7 @@ from oslo_log import log as logging
 
 from hpc_sched import exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
-from hpc_sched.core.plan.objective import Isolation, LeastBottleneck
+from hpc_sched.core.plan.objective import LeastBottleneck
 from hpc_sched.core.plan.result import Refusal
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.read import request_spec
@@ -70,14 +70,10 @@ def check_isolation(inputs: Inputs) -> None:
 
     :raises exceptions.RefusedError: if a database or Placement has not answered
     """
-    objective = inputs.first.objective
-    if not isinstance(objective, Isolation) or inputs.membership.is_move:
-        return
-    if objective.unverified is not None:
+    why = getattr(inputs.first.objective, "unverified", None)
+    if why is not None and not inputs.membership.is_move:
         what = "which uplinks other isolated groups use is not known"
-        raise exceptions.RefusedError(
-            f"{what}: {objective.unverified}", f"{what} at the moment; try again later"
-        )
+        raise exceptions.RefusedError(f"{what}: {why}", f"{what} at the moment; try again later")
 
 
 def check_without_group(spec: objects.RequestSpec, hpc_specs: HPCSpecs) -> None:
