@@ -11,10 +11,13 @@ from hpc_sched.cli.common import nova_conf, output, sources
 from hpc_sched.cli.common.argument_types import argument, at_least_zero, flag, number, repeated
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.configuration.option_value import value_of
+from hpc_sched.core.counterfactual.by_bottleneck import KnownLinks
+from hpc_sched.core.objectives.stated_objective import ObjectiveOptions
 from hpc_sched.core.plan.time_limit import TimeLimit
 from hpc_sched.snapshot.cloud import find_one
 from hpc_sched.snapshot.log import decision_costs, logged_decisions, record_text
 from hpc_sched.snapshot.log.logged_decisions import Record
+from hpc_sched.snapshot.nova_options import objective_options
 from hpc_sched.snapshot.snapshot_model import Group, Server, Snapshot
 from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
@@ -25,7 +28,8 @@ class Explain(HPCSchedCommand):
 
     Shows the request, the candidate hosts, the hosts that each filter of hpc_sched removed, the
     plan with its cost and the least possible, or what would have fitted, and where the VMs landed.
-    The group is planned again without each constraint, shunned host and filter: what they cost.
+    The group is planned again without each constraint, shunned host and filter: what they cost; and
+    by the other objective, bottleneck for hops, if --topology or the snapshot states the uplinks.
     """
 
     EPILOG = """\
@@ -104,9 +108,11 @@ def _costs(
         return [None] * len(pairs)
     limit = TimeLimit.after(args.timeout)
     # The newest first: time may not suffice for all.
+    links = search.links()
     entries = (logged_decisions.entry_of(record) for record, _ in reversed(pairs))
     costs = [
-        decision_costs.costs_of(entry, args.why_not, search.fabric, limit) for entry in entries
+        decision_costs.costs_of(entry, args.why_not, search.fabric, limit, links)
+        for entry in entries
     ]
     return costs[::-1]
 
@@ -157,6 +163,21 @@ class _Search:
         more = f", {plurals.text(len(uuids) - 1, 'more ID')}" if len(uuids) > 1 else ""
         output.note(f"looking for decisions on {uuids[0]}{more}")
         return self._records(uuids, [_is_on(uuid) for uuid in uuids])
+
+    def links(self) -> KnownLinks | None:
+        """Return the links of --topology or of the snapshot; None if they are not known."""
+        snapshot = self._snapshot
+        has_topology = snapshot is not None and snapshot.topology is not None
+        if self._args.topology is None and not has_topology:
+            return None
+        try:
+            topology = self.fabric()
+        except exceptions.HPCSchedError:  # only --why-not needs it
+            return None
+        if topology is None:
+            return None
+        options = ObjectiveOptions() if snapshot is None else objective_options(snapshot)
+        return KnownLinks.of(topology, options)
 
     def _fabric(self) -> Topology | None:
         try:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hpc_sched import exceptions
+from hpc_sched.core.counterfactual.by_bottleneck import ByBottleneck, KnownLinks, by_bottleneck
 from hpc_sched.core.counterfactual.costs import (
     EVERYTHING,
     NO_TIME,
@@ -43,6 +44,7 @@ class DecisionCosts:
     by_leaf: bool = False  # whether VMs on one host count as VMs of one leaf
     is_refused: bool = False
     vms: int = 0  # of the plan
+    by_bottleneck: ByBottleneck | None = None  # of a plan by hops, if its links are known
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object."""
@@ -59,31 +61,38 @@ def _with_known_links(value: Any) -> Any:
     return {
         key: _with_known_links(one)
         for key, one in value.items()
-        if one is not None or key not in ("bottleneck", "harm")
+        if one is not None or key not in ("bottleneck", "harm", "by_bottleneck")
     }
 
 
 def costs_of(
-    entry: DecisionEntry, names: Sequence[str], fabric: Fabric, limit: TimeLimit
+    entry: DecisionEntry,
+    names: Sequence[str],
+    fabric: Fabric,
+    limit: TimeLimit,
+    links: KnownLinks | None = None,
 ) -> DecisionCosts | None:
     """Return the costs of a decision; None if nothing can be said, and nothing was to be.
 
     Never raises because of a record. What is not planned before the limit is not known.
 
     :param names: of switches and hosts that the plan does not use
+    :param links: by which a plan by hops is compared with one by bottleneck
     """
     if entry.decision == LANDED or (entry.input is None and not names):
         return None
     # What is asked of a name may be in the record.
     if limit.has_passed() and not names:
         return DecisionCosts(note=NO_TIME)
-    without, note = tuple[Counterfactual, ...](), None
+    without, note, other = tuple[Counterfactual, ...](), None, None
     try:
         again = PlannedAgain(rebuilt(entry), entry, limit)
     except _FAULTS as failure:
         return DecisionCosts(note=_sentence(failure))
     try:
         without = tuple(counterfactuals(again.rebuilt, entry, again.plan, limit))
+        if links is not None:
+            other = by_bottleneck(again.rebuilt, entry, again.plan, links, limit)
     except _FAULTS as failure:
         note = _sentence(failure)
     logged = logged_plan(entry)
@@ -94,6 +103,7 @@ def costs_of(
         by_leaf=again.rebuilt.by_leaf,
         is_refused=logged is None,
         vms=0 if logged is None else sum(logged.hosts.values()),
+        by_bottleneck=other,
     )
 
 
@@ -154,6 +164,8 @@ def lines(found: DecisionCosts) -> Iterator[tuple[str, str]]:
         yield "without", f"costs are not known: {found.note}"
     for i, line in enumerate(_without(found)):
         yield "" if i else "without", line
+    if found.by_bottleneck is not None:
+        yield "bottleneck", _by_bottleneck(found.by_bottleneck)
     for i, one in enumerate(found.why_not):
         yield "" if i else "why not", f"{one.name}: {one.reason}"
         if one.others:
@@ -170,6 +182,13 @@ def lines(found: DecisionCosts) -> Iterator[tuple[str, str]]:
     has_numbers = found.without or any(one.one or one.all_ for one in found.why_not)
     if found.by_leaf and has_numbers:
         yield "", "VMs on one host count as VMs of one leaf: MDOBP chooses among its hosts"
+
+
+def _by_bottleneck(one: ByBottleneck) -> str:
+    if one.bottleneck in (None, 1) and not one.more:
+        return "hpc:objective=bottleneck would have chosen a plan that is as good"
+    text = _change(one, one.more) + links_text(one.bottleneck, one.harm)
+    return f"hpc:objective=bottleneck would have chosen: {text}"
 
 
 def _use(one: Use) -> str:
@@ -214,10 +233,10 @@ def links_text(bottleneck: float | None, harm: float | None) -> str:
     return "".join(f", {name} {value:.2f} times" for name, value in parts if value is not None)
 
 
-def _change(one: Counterfactual | Use, more: float, number: str = "") -> str:
+def _change(one: Counterfactual | Use | ByBottleneck, more: float, number: str = "") -> str:
     than = f"{more:.0f} more" if more >= 0 else f"{-more:.0f} less"
     return f"{_hop_bytes(one)} ({than}){number}, {plurals.text(one.leaves, 'leaf')}"
 
 
-def _hop_bytes(one: Counterfactual | Use) -> str:
+def _hop_bytes(one: Counterfactual | Use | ByBottleneck) -> str:
     return f"Hop-Byte {'' if one.is_proven else 'at most '}{one.hop_bytes:.0f}"
