@@ -340,3 +340,21 @@ def test_each_vm_moves_with_its_own_flavor(tmp_path, capsys):
     path = saved(tmp_path, vms + halves + full, [group("job", vms)])
     expected = "best move        c from n05 to n01 in pod1 leaf01: Hop-Byte 10"
     assert shown_move(capsys, path) == expected
+
+
+@pytest.mark.parametrize(
+    ("objective", "line"),
+    [
+        ("bottleneck", "objective        bottleneck: spread so that its busiest link carries less"),
+        ("isolated", "objective        isolated: no uplinks that other isolated groups use"),
+    ],
+)
+def test_a_group_by_another_objective_is_shown_with_it(tmp_path, capsys, objective, line):
+    kind = flavor("apart", 16, objective=objective)
+    vms = [server("a", "n01", kind), server("b", "n09", kind)]
+    path = saved(tmp_path, vms, [group("job", vms)])
+    assert main.main(["group", "show", "job", "--snapshot", path]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert line in lines
+    # One by bottleneck is spread on purpose.
+    assert any(one.startswith("best move") for one in lines) == (objective == "isolated")
