@@ -25,7 +25,7 @@ from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit
 from hpc_sched.topology import Topology
-from tests.unit.recorded_groups import Group
+from tests.unit.recorded_groups import Group, Links
 
 SEEDS = (*range(300), 11624)
 OVER = TimeLimit.after(0)
@@ -329,3 +329,35 @@ def test_a_service_that_the_topology_has_as_one_host_takes_the_vms_that_the_poli
     assert sorted(plan.hosts.values()) == sorted(hosts.values())
     assert plan.is_proven
     assert request.broken_by(request.per_hypervisor(plan)) is None
+
+
+def test_an_isolated_group_on_services_of_many_nodes_is_refused_or_keeps_both():
+    answers = Counter[str]()
+    for seed in range(200):
+        group = bare_metal(seed, "anti-affinity")
+        draw = random.Random(f"used uplinks {seed}")
+        switches = [switch.name for switch in group.topology.switches]
+        used = tuple(name for name in switches if draw.random() < 0.4)
+        request = replace(group, links=Links(used=used)).request()
+        answer = request.decide(NO_LIMIT)
+        if isinstance(answer, Rejection):
+            answers["refused for uplinks" if answer.is_isolated else "refused"] += 1
+            continue
+        answers["planned"] += 1
+        everyone = Counter(answer.hosts)
+        for (_, host), count in group.members.items():
+            everyone[host] += count
+        for name in used:
+            below = sum(everyone[host] for host in request.topology.hosts_of(name))
+            assert below in (0, everyone.total()), (seed, name)
+    assert min(answers.values()) > 5
+    assert len(answers) == 3
+
+
+def test_a_group_by_bottleneck_on_services_of_many_nodes_is_planned_where_one_by_hops_is():
+    for seed in range(100):
+        group = bare_metal(seed, "anti-affinity")
+        names = [switch.name for switch in group.topology.switches]
+        by_bottleneck = replace(group, links=Links(None, dict.fromkeys(names, 100)))
+        answer, by_hops = (each.request().decide(NO_LIMIT) for each in (by_bottleneck, group))
+        assert type(answer) is type(by_hops), seed
