@@ -119,26 +119,21 @@ class _Attempt:
                 yield plan
 
 
-def _best(attempt: _Attempt, known: GroupRoom) -> Plan | Rejection:
-    """Return the best plan that keeps anti-affinity; a Rejection for an isolated group alone.
+def _best(attempt: _Attempt, known: GroupRoom) -> Plan:
+    """Return the best plan that keeps anti-affinity.
 
     Branch and bound: with capacities that are exact for each leaf alone, no plan that keeps the
     policy costs less than the best plan. If that breaks the policy, plans are made within its
-    :func:`server_group_policy.branches`, those of the cheapest plan first. By another objective
-    than hops it is any plan that keeps the policy: costs are no bound then.
+    :func:`server_group_policy.branches`, those of the cheapest plan first.
 
     :param known: leaves on which the group fits
     """
     room = attempt.request.capacity
     plan = attempt.solved(room)
-    if isinstance(plan, Rejection) or attempt.keeps(plan, room):
+    assert isinstance(plan, Plan)
+    if attempt.keeps(plan, room):
         return plan
-    best = min(attempt.first_plans(known), key=_hop_bytes, default=None)
-    if best is None:
-        none = rejected(attempt.request.problem(), attempt.size, attempt.bounds)
-        return replace(none, best=None, at_most=attempt.size, is_isolated=True)
-    if attempt.request.objective is not None:
-        return replace(best, is_proven=False)
+    best = min(attempt.first_plans(known), key=_hop_bytes)
     is_proven, made = plan.is_proven, 1
     waiting = [(plan.hop_bytes, made, room, plan)]
     while waiting and waiting[0][0] < best.hop_bytes:
@@ -172,6 +167,7 @@ def plan_on_one_service(
     :param planned: VMs per hypervisor of a plan that breaks the policy
     """
     rooms = [*server_group_policy.by_service(policy, request.room, sizes, planned)]
+    # The services are compared by Hop-Byte.
     is_proven = request.objective is None or len(rooms) < 2
     for bounds, size in attempts(request.problem(), sizes, request.active):
         answers = [solve(request.problem_of(room), size, bounds, limit) for room in rooms]
