@@ -38,6 +38,9 @@ def picture(runs: JobRuns) -> str:
             loc="outside upper center",
             ncols=2,
             frameon=False,
+            fontsize=7.5,  # the longest two names fit next to each other
+            columnspacing=1.0,
+            handletextpad=0.3,
         )
 
     label = (
