@@ -8,8 +8,7 @@ from oslo_config import cfg
 
 from hpc_sched import conf, exceptions
 from hpc_sched.core.extra_specs import Defaults
-from hpc_sched.core.objectives.stated_objective import ObjectiveOptions
-from hpc_sched.core.plan.objective import tradeoff_of
+from hpc_sched.core.objectives.stated_objective import ObjectiveOptions, tradeoff_of
 from hpc_sched.core.processors.processor_ranking import ProcessorRanking
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 from hpc_sched.enabled_plugins import EnabledPlugins

@@ -94,7 +94,7 @@ def differences(
     bottleneck, harm, cost = oracle.of_plan(answer.hosts)
     if best.most_harm is not None and harm > best.most_harm:
         yield f"harm {harm}, expected at most {best.most_harm}"
-    if linked.bounds_leaves and best.harm_may_bind and not answer.is_proven:
+    if linked.bounds_leaves and linked.tradeoff is not None and not answer.is_proven:
         # Both bounds together are not searched.
         if answer.leaves != best.hops_leaves:
             yield f"{answer}, neither of least bottleneck nor of least Hop-Byte"

@@ -10,6 +10,7 @@ import pytest
 from hpc_sched.clock import SystemClock
 from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.plan import planner
+from hpc_sched.core.plan.exact import least_hop_byte
 from hpc_sched.core.plan.exact.bound.leaf_bound import LeafBound
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.result import Plan
@@ -113,7 +114,7 @@ def test_a_plan_within_the_bound_is_kept_once_one_is_known(
 ):
     """From the first price on there is such a plan, and best fit is not needed."""
     case = case_of(shape)
-    best_fit, improve = planner.best_fit, LeafBound._improve
+    best_fit, improve = least_hop_byte.best_fit, LeafBound._improve
     with_best_fit: list[int] = []
     known: list[int] = []
 
@@ -125,7 +126,7 @@ def test_a_plan_within_the_bound_is_kept_once_one_is_known(
         known.append(clock.seen)
         return improve(*arguments)
 
-    monkeypatch.setattr(planner, "best_fit", counted)
+    monkeypatch.setattr(least_hop_byte, "best_fit", counted)
     monkeypatch.setattr(LeafBound, "_improve", begun)
     clock = Clock(math.inf)
     planned(case, clock)

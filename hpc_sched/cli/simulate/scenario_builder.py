@@ -14,7 +14,8 @@ from hpc_sched.cli.simulate.arguments import ALL
 from hpc_sched.cli.simulate.sharing_rules import SharingRules
 from hpc_sched.core.constraints import Constraints, level_of
 from hpc_sched.core.constraints.values import CONSTRAINTS
-from hpc_sched.core.plan.objective import TRADEOFF, tradeoff_of
+from hpc_sched.core.objectives.stated_objective import tradeoff_of
+from hpc_sched.core.plan.objective import TRADEOFF
 from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking
 from hpc_sched.sim.cluster import snapshot_cluster
 from hpc_sched.sim.cluster.cluster import Cluster, host_types, uniform

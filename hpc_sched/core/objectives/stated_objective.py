@@ -1,5 +1,6 @@
 """What the plan of a group is best by, as its flavor and the options state it."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -44,3 +45,8 @@ def stated_objective(
         specs.pattern,
         options.pattern_directory,
     )
+
+
+def tradeoff_of(number: float) -> Fraction | None:
+    """Return the bound that an option states, exactly as it is written; None for infinity."""
+    return Fraction(str(number)) if math.isfinite(number) else None

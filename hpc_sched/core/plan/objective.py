@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
@@ -44,8 +43,3 @@ class Isolation:
 
 
 Objective: TypeAlias = LeastBottleneck | Isolation
-
-
-def tradeoff_of(number: float) -> Fraction | None:
-    """Return the bound that an option states, exactly as it is written; None for infinity."""
-    return Fraction(str(number)) if math.isfinite(number) else None

@@ -18,7 +18,7 @@ import numpy as np
 from hpc_sched.core.constraints import UNBOUND, Bounds, level_of
 from hpc_sched.core.hopbyte import hop_bytes_of_leaves
 from hpc_sched.core.plan import leaf_hosts
-from hpc_sched.core.plan.exact.best_counts import least_hop_byte
+from hpc_sched.core.plan.exact.least_hop_byte import least_hop_byte
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.rejection import largest_gang, rejected
 from hpc_sched.core.plan.result import Plan, Rejection

@@ -6,8 +6,12 @@ import nova.conf
 
 from hpc_sched import conf
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.objectives.stated_objective import ObjectiveOptions, stated_objective
-from hpc_sched.core.plan.objective import Isolation, LeastBottleneck, Objective, tradeoff_of
+from hpc_sched.core.objectives.stated_objective import (
+    ObjectiveOptions,
+    stated_objective,
+    tradeoff_of,
+)
+from hpc_sched.core.plan.objective import Isolation, LeastBottleneck, Objective
 from hpc_sched.core.traffic.stated_pattern import stated_traffic
 from hpc_sched.nova_glue import failures
 from hpc_sched.nova_glue.io.fabric import Fabric

@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
+
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import Bounds
+from hpc_sched.core.plan import leaf_hosts
 from hpc_sched.core.plan.bottleneck.counts.achievable_counts import AchievableCounts
 from hpc_sched.core.plan.bottleneck.counts.group_fabric import GroupFabric
 from hpc_sched.core.plan.bottleneck.counts.least_bottleneck import least_bottleneck
@@ -20,6 +23,7 @@ from hpc_sched.core.plan.bottleneck.resources.resource import (
 from hpc_sched.core.plan.bottleneck.resources.resource_bound import Added, ResourceBound
 from hpc_sched.core.plan.objective import LeastBottleneck
 from hpc_sched.core.plan.problem import LeafCounts, Problem
+from hpc_sched.core.plan.switch_rooms import sums_below
 from hpc_sched.core.plan.time_limit import Effort, Limit, TimeLimitPassed
 
 
@@ -80,10 +84,25 @@ def _bottleneck_counts(
             added = Added(saved, too_much[0].of_plan(problem, found.counts))
             found = ResourceBound(problem, savings, too_much[0], effort).best(added)
         if used_too_much(problem, resources, found):
-            # Only if leaves and harm are both bound.
-            return problem, replace(hops, is_proven=False)
+            # Only if several resources are bound. No plan has less Hop-Byte than this one.
+            is_best = hops.is_proven and _is_within(problem, least, capacities.hosts, hops)
+            return problem, replace(hops, is_proven=is_best)
     rooms = host_rooms(problem, capacities.hosts, savings, found.counts)
     return replace(problem, capacity=rooms), found
+
+
+def _is_within(problem: Problem, counts: AchievableCounts, links: Array, found: LeafCounts) -> bool:
+    """True if a plan is within a bottleneck, on the hosts that it uses without one."""
+    places = leaf_hosts.places_in(found.counts, problem)
+    planned = np.bincount(places, minlength=len(problem.capacity)).astype(np.int64)
+    below, [used] = sums_below(problem, planned), planned.nonzero()
+    kinds = [(switch, counts.fabric.kinds[kind]) for switch, kind in counts.fabric.kind_of.items()]
+    return all(
+        counts.own(kind.members, kind.capacity) >> below.item(switch) & 1 for switch, kind in kinds
+    ) and all(
+        counts.own(problem.members.item(host), links.item(host)) >> planned.item(host) & 1
+        for host in used.tolist()
+    )
 
 
 def _within_least(

@@ -7,7 +7,7 @@ from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.plan.bottleneck.best_counts import bottleneck_counts
 from hpc_sched.core.plan.bottleneck.isolated_counts import isolated_counts, largest_isolated
 from hpc_sched.core.plan.bottleneck.pattern_counts import pattern_counts
-from hpc_sched.core.plan.exact.best_counts import least_hop_byte
+from hpc_sched.core.plan.exact.least_hop_byte import least_hop_byte
 from hpc_sched.core.plan.objective import Isolation
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.rejection import rejected

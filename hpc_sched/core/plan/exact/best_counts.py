@@ -14,24 +14,9 @@ from hpc_sched.core.plan.exact.one_leaf import best_leaf
 from hpc_sched.core.plan.exact.order import Greatest
 from hpc_sched.core.plan.exact.search import Point
 from hpc_sched.core.plan.problem import LeafCounts, Problem
-from hpc_sched.core.plan.time_limit import NO_LIMIT, Effort, Limit, TimeLimitPassed
+from hpc_sched.core.plan.time_limit import NO_LIMIT, Effort, Limit
 
 _MOST_VMS = 1 << 28  # of a group: the hops of all pairs fit into 62 bits on 30 levels
-
-
-def least_hop_byte(
-    problem: Problem, count: int, level: int, switches: Array, bounds: Bounds, limit: Limit
-) -> LeafCounts:
-    """Return the new VMs per leaf of least Hop-Byte, or in little time once the limit passes.
-
-    :param level: of the switch that must hold all VMs, members included
-    :param switches: those with room for all, at least one
-    """
-    try:
-        limit.check()
-        return exact_leaf_counts(problem, count, level, switches, bounds, limit)
-    except (OverflowError, TimeLimitPassed):
-        return best_fit(problem, count, level, bounds)
 
 
 def exact_leaf_counts(

@@ -177,12 +177,7 @@ def _members_in(
     members.update(places.values())
     left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
     if len(left) > request.count and not records.is_move:
-        # Those of a request have been created in their order, but requests come in any.
-        try:
-            left = request_instances.in_launch_order(context, left)
-        except databases.OUTAGES as error:
-            problem = databases.api_problem(error)
-            LOG.debug("Group %s: places by build requests: %s", request.group_id, problem)
+        left = _in_launch_order(context, left)
     followers = _followers(moved, looked_up)
     # Orphans may await a place for ever: they take none from those that are being scheduled.
     queue = (*left, *followers, *last)
@@ -199,6 +194,16 @@ def _members_in(
         youngest=_youngest(moved.placed, [places[uuid] for uuid in asked if uuid in places]),
     )
     return _of_move(found, records, moved) if records.is_move else found
+
+
+def _in_launch_order(context: nova_context.RequestContext, uuids: list[str]) -> list[str]:
+    """Return instances of several requests by launch; as they are if that cannot be read."""
+    # Those of a request have been created in their order, but requests come in any.
+    try:
+        return request_instances.in_launch_order(context, uuids)
+    except databases.OUTAGES as error:
+        LOG.debug("Places by build requests: %s", databases.api_problem(error))
+        return uuids
 
 
 def _asked(
