@@ -162,7 +162,7 @@ def _members_in(
     look_up: LookUp,
     claimed: Collection[str],
 ) -> GroupMembership:
-    """Return the members of a group by their records and what Placement has of them."""
+    """Return a group's members by records and Placement, which has those that build in a cell."""
     problems, building = records.problems, moved.building
     members = members_on(states, records.unread - {request.instance_uuid}) + moved.places
     waiting, orphans = _without_cell(records, request.instance_uuid)
@@ -171,8 +171,7 @@ def _members_in(
     # What moves is not compared with others again after its claim.
     looked_up = look_up(context, unplaced, states, unplaced if records.is_move else building)
     places = looked_up.places
-    problems += [looked_up.problem] if looked_up.problem else []
-    # Those that build in their cell have been claimed.
+    problems += filter(None, [looked_up.problem])
     is_partial = records.is_partial or bool(looked_up.problem and set(building) - places.keys())
     members.update(places.values())
     left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
