@@ -4,17 +4,17 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from hpc_sched import exceptions
-from hpc_sched.cli.common import output
+from hpc_sched.cli.common import extra_modules, output
 from hpc_sched.cli.common.argument_types import argument, checked, ratio, several
 from hpc_sched.cli.experiment_command import Experiment
 from hpc_sched.experiments.experiment_table import Table
 from hpc_sched.experiments.network import case_table, neighbour_table, runtime_table
 from hpc_sched.experiments.network.drawn_cluster import NetworkStudy
-from hpc_sched.experiments.network.paired_runs import PairedRuns, paired_runs
+from hpc_sched.experiments.network.paired_runs import paired_runs
 from hpc_sched.sim.statistics.estimate import LEAST_SEEDS
 
 _USUAL = NetworkStudy()
+_PICTURE = "hpc_sched.experiments.network.picture"
 _LEAST_RANKS, _MOST_RANKS = 4, 100_000
 
 
@@ -109,7 +109,7 @@ class NetworkExperiment(Experiment):
         if args.case:
             return (case_table.table(args.case, progress),)
         if args.picture is not None:
-            _check_picture(Path(args.picture))
+            extra_modules.check_picture(Path(args.picture), _PICTURE)
         study = NetworkStudy(
             seed=args.seed,
             runs=args.runs,
@@ -118,25 +118,5 @@ class NetworkExperiment(Experiment):
         )
         runs = paired_runs(study, progress)
         if args.picture is not None:
-            _draw(runs, args.picture)
+            output.save(extra_modules.load(_PICTURE, "--picture").picture(runs), args.picture)
         return runtime_table.table(runs), neighbour_table.table(runs)
-
-
-def _check_picture(path: Path) -> None:
-    """Raise an error before the runs, not after them, if the picture cannot be drawn or saved."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise exceptions.SimulationError(
-            f"{path}: cannot be written: expected a file in a folder that exists"
-        )
-    try:
-        from hpc_sched.experiments.network import picture  # noqa: F401
-    except ModuleNotFoundError as missing:
-        raise exceptions.SimulationError(
-            f"--picture needs the package {missing.name}: pip install 'hpc-sched[sim]'"
-        ) from missing
-
-
-def _draw(runs: PairedRuns, path: str) -> None:
-    from hpc_sched.experiments.network.picture import picture
-
-    output.save(picture(runs), path)

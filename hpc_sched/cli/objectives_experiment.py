@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from hpc_sched import exceptions
-from hpc_sched.cli.common import output
+from hpc_sched.cli.common import extra_modules, output
 from hpc_sched.cli.common.argument_types import (
     Argument,
     above_zero,
@@ -33,7 +32,7 @@ from hpc_sched.experiments.objectives.fabrics import (
 from hpc_sched.experiments.objectives.fabrics import ISOLATED as ISOLATED_OBJECTIVE
 from hpc_sched.experiments.objectives.isolated_table import QUEUES, IsolatedStudy
 from hpc_sched.experiments.objectives.mix_study import ALL, MixStudy
-from hpc_sched.experiments.objectives.single_jobs import JobRuns, JobStudy, job_runs
+from hpc_sched.experiments.objectives.single_jobs import JobStudy, job_runs
 from hpc_sched.sim.jobs import distributions
 from hpc_sched.sim.results import Result
 from hpc_sched.sim.scenario import Run, Scenario
@@ -43,6 +42,7 @@ JOB, MIXES, ISOLATED = PARTS = ("job", "mixes", "isolated")
 _JOBS, _MIXES, _ISOLATED = JobStudy(), MixStudy(), IsolatedStudy()
 _BY_OPTION = {"bottleneck": BOTTLENECK, "unbounded": UNBOUNDED, "isolated": ISOLATED_OBJECTIVE}
 _LEAST_DRAWN = 10
+_PICTURE = "hpc_sched.experiments.objectives.picture"
 _MOST_RANKS = 1024
 _Number = TypeVar("_Number", int, float)
 
@@ -153,7 +153,7 @@ class ObjectivesExperiment(Experiment):
     def tables(self, args: argparse.Namespace, line: output.StatusLine) -> Sequence[Table]:
         """Return the tables of the parts."""
         if args.picture is not None:
-            _check_picture(Path(args.picture))
+            extra_modules.check_picture(Path(args.picture), _PICTURE)
         return tuple(self._tables(args, lambda text: line.show(f"{self.NAME}: {text}")))
 
     def _tables(
@@ -163,7 +163,7 @@ class ObjectivesExperiment(Experiment):
         if JOB in args.part:
             runs = job_runs(_job_study(args), progress)
             if args.picture is not None:
-                _draw(runs, args.picture)
+                output.save(extra_modules.load(_PICTURE, "--picture").picture(runs), args.picture)
             yield job_table.table(runs)
         if MIXES in args.part:
             mixes = _mix_study(args)
@@ -216,23 +216,3 @@ def _simulated(processes: int, scenario: Scenario, runs: Sequence[Run]) -> Mappi
 
     found = sweep.in_parallel(scenario, runs, processes, None)
     return {Run(each.summary.policy, each.summary.seed): each for each in found}
-
-
-def _check_picture(path: Path) -> None:
-    """Raise an error before the runs, not after them, if the picture cannot be drawn or saved."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise exceptions.SimulationError(
-            f"{path}: cannot be written: expected a file in a folder that exists"
-        )
-    try:
-        from hpc_sched.experiments.objectives import picture  # noqa: F401
-    except ModuleNotFoundError as missing:
-        raise exceptions.SimulationError(
-            f"--picture needs the package {missing.name}: pip install 'hpc-sched[sim]'"
-        ) from missing
-
-
-def _draw(runs: JobRuns, path: str) -> None:
-    from hpc_sched.experiments.objectives.picture import picture
-
-    output.save(picture(runs), path)

@@ -7,10 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import output
+from hpc_sched.cli.common import extra_modules, output
 from hpc_sched.cli.common.base_command import Table
 from hpc_sched.core.extra_spec_names import BOTTLENECK, HOPS, ISOLATED
 from hpc_sched.core.objectives.frontier import FrontierPlan
@@ -23,6 +22,7 @@ COLUMNS = (
     *("Objective", "Tradeoff", "Bottleneck", "Bottleneck ratio", "Hop-Byte", "Hop-Byte ratio"),
     *("Harm", "Harm ratio", "Leaves", "Most VMs", "Fewest VMs", "Chosen"),
 )
+_PICTURE = "hpc_sched.page.frontier_picture"
 _TRADEOFFS = 10_000  # in 1: to which parts the least value of the option is rounded up
 
 
@@ -114,18 +114,13 @@ def shown(state: SnapshotRequest, plan: Plan) -> ShownFrontier:
 
 def check_picture(path: str) -> None:
     """Raise an error before the plans, not after them, if the picture cannot be drawn or saved."""
-    file = Path(path)
-    if file.is_dir() or not file.parent.is_dir():
-        raise exceptions.HPCSchedError(
-            f"{path}: cannot be written: expected a file in a folder that exists"
-        )
-    _picture_module()
+    extra_modules.check_picture(Path(path), _PICTURE)
 
 
 def draw(found: ShownFrontier, path: str) -> None:
     """Draw the plans into an SVG file."""
     points = [
-        _picture_module().Point(
+        extra_modules.load(_PICTURE, "--picture").Point(
             float(one.loads.bottleneck),
             one.plan.hop_bytes,
             float(one.loads.harm),
@@ -136,22 +131,8 @@ def draw(found: ShownFrontier, path: str) -> None:
         )
         for i, one in enumerate(found.plans)
     ]
-    output.save(_picture_module().picture(points), path)
+    output.save(extra_modules.load(_PICTURE, "--picture").picture(points), path)
     output.say(f"{path}: written")
-
-
-def _picture_module() -> ModuleType:
-    # Not at the top: the picture needs the packages of an extra.
-    try:
-        from hpc_sched.page import frontier_picture
-    except ModuleNotFoundError as missing:
-        package = (missing.name or "").partition(".")[0]
-        if package == "hpc_sched":
-            raise
-        raise exceptions.HPCSchedError(
-            f"--picture needs the package {package}: pip install 'hpc-sched[sim]'"
-        ) from missing
-    return frontier_picture
 
 
 def _ratio(one: Fraction, hops: Fraction) -> float | None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hpc_sched import exceptions, terminal_text
-from hpc_sched.cli.common import output
+from hpc_sched.cli.common import extra_modules, output
 from hpc_sched.cli.common.argument_types import argument
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.snapshot.log import log_lines, shadow_totals
@@ -38,6 +38,7 @@ COLUMNS = (
 )
 Row = tuple[str, str, shadow_totals.Totals]  # project and number of VMs
 # Lines between two looks at the clock, and seconds between two lines of progress.
+_PAGE = "hpc_sched.page.shadow_page"
 _LINES, _PAUSE = 10_000, 5.0
 _MAX_LOGS = 5  # named in the page
 
@@ -112,7 +113,7 @@ cannot be read or written, 2 wrong usage
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return a row for each project and size."""
         if parsed_args.html is not None:
-            _page_module()  # fails before the logs are read
+            extra_modules.load(_PAGE, "--html")  # fails before the logs are read
         reader = ShadowReader(parsed_args.since, parsed_args.until)
         totals = shadow_totals.ShadowTotals()
         progress = output.StatusLine(sys.stderr, _PAUSE)
@@ -160,22 +161,8 @@ def _page(about: Sequence[tuple[str, str]], notes: Sequence[str], rows: Sequence
         if project == shadow_totals.ALL and one.sums["plan_cost"]
     ]
     headings = [heading for heading, _ in COLUMNS]
-    found: str = _page_module().page(about, notes, headings, texts, ratios)
+    found: str = extra_modules.load(_PAGE, "--html").page(about, notes, headings, texts, ratios)
     return found
-
-
-def _page_module() -> Any:
-    # Not at the top: the page needs the packages of an extra.
-    try:
-        from hpc_sched.page import shadow_page
-    except ModuleNotFoundError as missing:
-        package = (missing.name or "").partition(".")[0]
-        if package == "hpc_sched":
-            raise
-        raise exceptions.HPCSchedError(
-            f"--html needs the package {package}: pip install 'hpc-sched[sim]'"
-        ) from missing
-    return shadow_page
 
 
 def _shown(lines: Iterator[bytes], name: str, progress: output.StatusLine) -> Iterator[bytes]:
