@@ -123,15 +123,16 @@ class SimulationInput:
             homogeneous="true" if self.one_type else "prefer",
             processors=None if self.types is None else self.types.with_room(capacity),
             kept=KeptSums(room.per_host, room.by_leaf),
-            objective=self._objective(state),
+            objective=self._objective(job, state),
         )
         draw = random.Random(f"{self.seed} {job.number}") if self.policy.draws else NO_RANDOMNESS
         return PlacementRequest(group, job.application, draw, self.mdobp_classes)
 
-    def _objective(self, state: ClusterState) -> Objective | None:
+    def _objective(self, job: Job, state: ClusterState) -> Objective | None:
         """Return the objective of a job's plan; of policies without one None."""
         if self.policy.objective == BOTTLENECK and self.capacities is not None:
-            return LeastBottleneck(self.capacities, self.tradeoff)
+            pattern = job.communication.pattern if self.policy.follows_pattern else None
+            return LeastBottleneck(self.capacities, self.tradeoff, pattern)
         # All jobs are isolated from each other.
         return None if state.uplinks is None else Isolation(state.uplinks.is_used)
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from hpc_sched.sim.jobs.communication import Communication
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.queues.in_order import ListScheduling
 from hpc_sched.topology import Topology
@@ -62,6 +63,28 @@ def test_a_job_by_bottleneck_spreads_as_far_as_its_harm_may_grow(vms, tradeoff, 
     links = capacities(FABRIC, LinkDefaults({"leaf": 8.0}))
     [start] = starts("bottleneck", [Job(1, 0, 9, vms)], capacities=links, tradeoff=tradeoff)
     assert sorted(leaves(start).values()) == used
+
+
+def test_a_job_by_the_pattern_of_its_messages_spreads_only_if_that_relieves_a_link():
+    """Around a ring the uplinks of each leaf carry as much, however many leaves there are."""
+    links = capacities(FABRIC, LinkDefaults({"leaf": 8.0}))
+    found = {
+        (policy, pattern): sorted(leaves(start).values())
+        for policy in ("bottleneck", "bottleneck-pattern")
+        for pattern in ("ring", "alltoall", "none")
+        for start in starts(
+            policy,
+            [Job(1, 0, 9, 9, communication=Communication(pattern, 0.5))],
+            capacities=links,
+            tradeoff=None,
+        )
+    }
+    assert found == {
+        **{("bottleneck", pattern): [3, 3, 3] for pattern in ("ring", "alltoall", "none")},
+        ("bottleneck-pattern", "ring"): [1, 4, 4],
+        ("bottleneck-pattern", "alltoall"): [3, 3, 3],
+        ("bottleneck-pattern", "none"): [1, 4, 4],
+    }
 
 
 def test_a_job_that_cannot_have_uplinks_of_its_own_waits_and_one_inside_a_leaf_does_not():

@@ -23,6 +23,8 @@ STARTS = {
     "bottleneck": ["a1*2 a2", "b1*2 b2*2", "b1*2 b2*2 b3", "a2"],
     # By weight: leaf1 and leaf2 hold 3 alike and leaf1 has less left over; job 2 fits leaf2
     # alone; job 4 goes where least is left.
+    # These jobs do not communicate.
+    "bottleneck-pattern": ["a1*2 a2", "b1*2 b2*2", "b1*2 b2*2 b3", "a2"],
     "dudina2013": ["a1*2 a2", "b1*2 b2*2", "b1*2 b2*2 b3", "a2"],
     "exact-plan": ["a1*2 a2", "b1*2 b2*2", "b1*2 b2*2 b3", "a2"],
     # By name, whatever the leaf.
@@ -222,14 +224,14 @@ def test_a_weigher_behind_the_filters_stays_below_the_switch_that_is_required(
 
 
 OURS = (
-    *("exact-plan", "bottleneck", "isolated"),
+    *("exact-plan", "bottleneck", "bottleneck-pattern", "isolated"),
     *("dudina2013", "gupta2012", "gupta2012-best-fit", "gupta2013"),
 )
 
 
 @pytest.mark.parametrize("app_class", ["sync", "async", "extreme", "none"])
 @pytest.mark.parametrize("policy", OURS)
-def test_the_first_seven_keep_constraints_and_gupta2013_not_those_of_class_none(
+def test_the_first_eight_keep_constraints_and_gupta2013_not_those_of_class_none(
     policy: str, app_class: str
 ):
     """Of the fast hosts, b2 and b3 alone are under one leaf; the page says which jobs stay."""

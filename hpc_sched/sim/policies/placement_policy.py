@@ -87,6 +87,7 @@ class Policy:
     # policy says otherwise.
     packs: bool = True
     objective: str = HOPS  # of plans, one of extra_spec_names.OBJECTIVES
+    follows_pattern: bool = False  # whether that is for the pattern of messages that a job has
 
     def places(self, request: PlacementRequest) -> Places | Rejection:
         """Return the places of a group.

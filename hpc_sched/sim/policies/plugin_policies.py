@@ -172,6 +172,15 @@ LEAST_BOTTLENECK = Policy(
     packs=False,
     objective=BOTTLENECK,
 )
+LEAST_BOTTLENECK_BY_PATTERN = Policy(
+    "bottleneck-pattern",
+    "the same for the pattern by which each job communicates (hpc:pattern)",
+    on_one_type(_exact),
+    draws=False,
+    packs=False,
+    objective=BOTTLENECK,
+    follows_pattern=True,
+)
 ISOLATION = Policy(
     "isolated",
     "the plan of least Hop-Byte without an uplink of another job (hpc:objective=isolated)",
