@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpc_sched.experiments.objectives import isolated_table, mix_table
-from hpc_sched.experiments.objectives.fabrics import BOTTLENECK, HOPS, ISOLATED, UNBOUNDED
+from hpc_sched.experiments.objectives.fabrics import BOTTLENECK, HOPS, ISOLATED, STATED, UNBOUNDED
 from hpc_sched.experiments.objectives.isolated_table import IsolatedStudy
 from hpc_sched.experiments.objectives.mix_study import ALL, MixStudy
 from hpc_sched.sim.measured.job_kinds import PATTERN, KindMeasures
@@ -49,7 +49,7 @@ def test_a_row_is_an_objective_against_hops_for_all_jobs_and_for_each_pattern():
     rows = mix_table.rows(study, results, lambda _: None)
     assert [(row.objective, row.pattern) for row in rows] == [
         (objective.name, pattern)
-        for objective in (BOTTLENECK, UNBOUNDED, ISOLATED)
+        for objective in (BOTTLENECK, STATED, UNBOUNDED, ISOLATED)
         for pattern in (ALL, "halo3")
     ]
     every, halo = rows[0], rows[1]

@@ -27,6 +27,7 @@ from hpc_sched.experiments.objectives.fabrics import (
     FABRICS,
     HOPS,
     PATTERNS,
+    STATED,
     UNBOUNDED,
 )
 from hpc_sched.experiments.objectives.fabrics import ISOLATED as ISOLATED_OBJECTIVE
@@ -40,7 +41,12 @@ from hpc_sched.sim.statistics.estimate import LEAST_SEEDS
 
 JOB, MIXES, ISOLATED = PARTS = ("job", "mixes", "isolated")
 _JOBS, _MIXES, _ISOLATED = JobStudy(), MixStudy(), IsolatedStudy()
-_BY_OPTION = {"bottleneck": BOTTLENECK, "unbounded": UNBOUNDED, "isolated": ISOLATED_OBJECTIVE}
+_BY_OPTION = {
+    "bottleneck": BOTTLENECK,
+    "pattern": STATED,
+    "unbounded": UNBOUNDED,
+    "isolated": ISOLATED_OBJECTIVE,
+}
 _LEAST_DRAWN = 10
 _PICTURE = "hpc_sched.experiments.objectives.picture"
 _MOST_RANKS = 1024

@@ -24,12 +24,11 @@ class Objective:
 
 HOPS = Objective("hops", "exact-plan")
 BOTTLENECK = Objective("bottleneck", "bottleneck")
-STATED = Objective("bottleneck, pattern", "bottleneck")  # the job states hpc:pattern
+STATED = Objective("bottleneck, pattern", "bottleneck-pattern")  # a job states hpc:pattern
 UNBOUNDED = Objective("bottleneck, unbounded", "bottleneck", None)
 ISOLATED = Objective("isolated", "isolated")
 OBJECTIVES = (HOPS, BOTTLENECK, STATED, UNBOUNDED, ISOLATED)
 OTHERS = OBJECTIVES[1:]  # what is compared with hops
-MIXED = (HOPS, BOTTLENECK, UNBOUNDED, ISOLATED)  # policies of the simulator, no pattern stated
 
 
 @dataclass(frozen=True, slots=True)

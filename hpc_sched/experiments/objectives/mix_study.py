@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hpc_sched import exceptions
 from hpc_sched.experiments.objectives.fabrics import (
     FABRICS,
-    MIXED,
+    OBJECTIVES,
     PATTERNS,
     Objective,
     network_of,
@@ -56,7 +56,7 @@ class MixStudy:
     leaf_ratios: tuple[float, ...] = (8.0,)
     uses: tuple[float, ...] = (0.9,)
     mixes: tuple[str, ...] = (ALL,)
-    objectives: tuple[Objective, ...] = MIXED  # hops first
+    objectives: tuple[Objective, ...] = OBJECTIVES  # hops first
     sizes: str = SIZES
     jobs: int = 200
     share: float = 0.3  # communication of the runtimes
