@@ -205,7 +205,8 @@ def conf_of(environment: Environment, topology: Path, name: str) -> Path:
 def test_the_commands_run_where_there_is_no_nova(bare: Environment):
     assert bare.run("hpc-sched", "--version").stdout.split() == ["hpc-sched", VERSION]
     shown = bare.run("hpc-sched", "topology", "validate", bare.samples / "topology.yaml.sample")
-    assert shown.stdout == "ok: 32 hosts, 4 leaves, depth 3\n"
+    links = "uplinks: leaf 4 x 100 Gb/s, pod 2 x 400 Gb/s; oversubscription: leaf 2:1, pod 1:1"
+    assert shown.stdout == f"ok: 32 hosts, 4 leaves, depth 3; {links}\n"
     assert len(bare.python(HELPS).stderr.splitlines()) > 15
     said = bare.run("hpc-sched-status", "--help", code=255).stderr
     assert "pip install 'hpc-sched[nova]'" in said
