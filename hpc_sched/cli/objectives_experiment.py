@@ -60,7 +60,7 @@ neighbours; the second whole mixes of jobs that are all planned by one objective
 
 examples:
 
-  About 80 s of processor time:
+  About two minutes of processor time:
 
     hpc-sched experiment objectives
 
