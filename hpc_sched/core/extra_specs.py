@@ -306,7 +306,7 @@ class _SpecReader:
 
     def _is_isolated(self) -> bool:
         """True if the flavor asks for uplinks of its groups' own."""
-        return str(self.specs.get(OBJECTIVE)).lower() == ISOLATED
+        return str(self.specs.get(OBJECTIVE)).strip().lower() == ISOLATED
 
     def value(self, constraint: type[Constraint]) -> Value | None:
         expected = constraint.expected(self.levels)

@@ -55,3 +55,10 @@ def test_the_application_of_a_vm_says_whether_its_group_is_isolated():
         found, faults = extra_specs.application(specs, {}, Defaults(), in_group=True)
         assert found.is_isolated is expected
         assert not faults
+
+
+@pytest.mark.parametrize("text", ["isolated ", " isolated", "Isolated", "isolated\n"])
+def test_a_vm_is_isolated_for_others_with_every_text_that_isolates_its_group(text):
+    specs = {"hpc:app_class": "sync", "hpc:objective": text}
+    assert read(specs).objective == "isolated"
+    assert extra_specs.application(specs, {}, Defaults(), in_group=True)[0].is_isolated
