@@ -18,8 +18,9 @@ def lines_of(topology: Topology) -> list[str]:
     ratios = sorted(topology.oversubscription.items())
     lines = [f"oversubscription {name(level)} {ratio:g}" for level, ratio in ratios]
     for switch in switches:
-        links = switch.links if switch.parent >= 0 else None
-        uplinks = f" uplinks {links.uplinks}" if links is not None else ""
+        # Where no switch above has been seen none are stated: a file cannot state that there are 0.
+        up = switch.links.uplinks if switch.links and switch.parent >= 0 else None
+        uplinks = f" uplinks {up}" if up is not None and up.number else ""
         lines.append(f"switch {name(switch.name)}{below[switch.parent]}{uplinks}")
     own = topology.host_links
     for host, leaf in zip(topology.hosts, topology.leaf_index.tolist(), strict=True):

@@ -25,6 +25,8 @@ from hpc_sched.topology.links import Cables, Links
 from hpc_sched.topology.tree import Details
 from hpc_sched.topology.writers import slurm_writer, yaml_writer
 from tests.ib_dumps import three_levels
+from tests.lldp_outputs import racks
+from tests.unit.test_topology_lldp import ALL, outputs_of, read
 
 TREE = {
     "core": {
@@ -73,6 +75,14 @@ def test_format_and_driver_are_no_difference(tmp_path):
     conf.write_text(slurm_writer.text_of(Topology.from_tree(TREE))[0])
     assert digest_of(load("yaml", path=text)) == digest(TREE)
     assert digest_of(load("slurm", path=conf)) == digest(TREE)
+
+
+def test_a_fabric_whose_upper_switches_nobody_reports_has_the_digest_of_its_file(tmp_path):
+    discovered = read(outputs_of(racks(2, 2), *ALL))
+    assert any(one.links and one.parent >= 0 for one in discovered.switches)
+    text = tmp_path / "topology.yaml"
+    text.write_text(yaml_writer.text_of(discovered))
+    assert digest_of(load("yaml", path=text)) == digest_of(discovered)
 
 
 def test_merged_switches_and_rates_down_are_no_difference():
