@@ -10,10 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hpc_sched.core.by_service import objective_plan
+from hpc_sched.core.constraints import NO_CONSTRAINTS
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.objectives.used_uplinks import used_uplinks
 from hpc_sched.core.plan.objective import Isolation, LeastBottleneck
 from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.topology import Topology
 from hpc_sched.topology.capacities import LinkDefaults, capacities
 from tests.unit.recorded_groups import Group
 from tests.unit.test_plan_by_service import bare_metal, keeps
@@ -74,3 +77,42 @@ def test_a_plan_of_least_bottleneck_by_services_is_the_one_by_hops():
         answer, by_hops = replace(request, objective=objective).decide(), request.decide()
         assert answer == by_hops or isinstance(answer, Rejection), seed
     assert compared > 20
+
+
+#              core
+#         /           \
+#      pod0           pod1
+#     /    \         /    \
+#  leaf0  leaf1   leaf2  leaf3     4 nodes each, of one service each, which takes one VM
+def test_no_plan_is_made_below_a_switch_whose_services_take_too_few_vms(monkeypatch):
+    fabric = Topology.from_tree(
+        {
+            "core": {
+                f"pod{p}": {f"leaf{i}": [f"n{i}{k}" for k in range(4)] for i in (2 * p, 2 * p + 1)}
+                for p in range(2)
+            }
+        }
+    )
+    room = [1] * len(fabric.hosts)
+    group = Group(
+        topology=fabric,
+        places=[(f"ironic{node[1]}", node) for node in fabric.hosts],
+        room=room,
+        free=room,
+        members={},
+        left=4,
+        awaiting=4,
+        policy="anti-affinity",
+        max_per_host=1,
+        constraints=NO_CONSTRAINTS,
+    )
+    real, planned = objective_plan.plan_by_service, []
+    monkeypatch.setattr(
+        objective_plan,
+        "plan_by_service",
+        lambda request, *args: planned.append(int(request.room.sum())) or real(request, *args),
+    )
+    nothing_used = Isolation(np.zeros(len(fabric.switches), dtype=np.bool_))
+    answer = replace(group.request(), objective=nothing_used).decide()
+    assert sorted(answer.leaves) == list(fabric.leaves)
+    assert planned == [len(fabric.hosts)]
