@@ -19,6 +19,7 @@ from hpc_sched.core.plan import bottleneck
 from hpc_sched.nova_glue.claim import claim_conditions
 from hpc_sched.nova_glue.claim.isolation import isolation_turn
 from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
+from hpc_sched.nova_glue.read import isolated_instances
 from hpc_sched.nova_glue.read.instances import colocated_instances
 from hpc_sched.nova_glue.read.instances.kept import cell_read
 from tests.functional.claims import ask, request
@@ -181,6 +182,31 @@ def test_an_isolated_group_is_refused_while_a_cell_does_not_answer(cloud, monkey
     assert cloud.claim(4, "bottleneck").hosts
     monkeypatch.setattr(cell_read, "read", real)
     assert cloud.claim(4).hosts
+
+
+def test_an_isolated_group_is_refused_if_a_cell_falls_silent_while_it_waits_for_others(
+    cloud, monkeypatch
+):
+    cloud.claim(4)
+    cloud.claim(4)
+    real, read = isolated_instances.read, []
+
+    def read_once(*args):
+        read.append(real(*args))
+        return (
+            read[0]
+            if len(read) == 1
+            else isolated_instances.IsolatedInstances(
+                (), in_flight=False, unverified="a cell is silent"
+            )
+        )
+
+    monkeypatch.setattr(isolated_instances, "read", read_once)
+    refused = cloud.claim(4)
+    assert len(read) > 1
+    assert not refused.hosts
+    assert "whether the group shares uplinks" in refused.refused
+    assert not cloud.shared()
 
 
 def test_without_gang_claims_only_a_group_below_one_leaf_is_placed(cloud, monkeypatch):

@@ -49,7 +49,8 @@ def commit(claims: RequestClaims) -> Doubt | None:
     :func:`inputs.read_again` says.
     """
     for attempt in range(MAX_COMMITS):
-        if attempt and not claim_conflict.pause(attempt):
+        # Where the others are may have been read again since it was checked.
+        if _unverified(claims) is not None or (attempt and not claim_conflict.pause(attempt)):
             break
         written = store.write(claims.group.inputs.holds, ())
         if written.answer is Answer.DONE:
@@ -59,7 +60,7 @@ def commit(claims: RequestClaims) -> Doubt | None:
             break
         request = claims.group.request()
         objective, planned = request.objective, request.per_host(claims.group.held())
-        if not isinstance(objective, Isolation) or objective.unverified is not None:
+        if not isinstance(objective, Isolation) or _unverified(claims) is not None:
             break
         if (_used(request, planned) & objective.is_used).any():
             return Doubt([])
@@ -77,13 +78,19 @@ def check(claims: RequestClaims, plan: Plan) -> None:
     request, specs = group.request(), group.inputs.request.hpc_specs
     if not _used(request, host_counts(request.topology, plan.hosts)).any():
         return
-    why = claim_conditions.obstacle()
+    why = claim_conditions.obstacle() or _unverified(claims)
     if why is None and not specs.by_topology:
         why = f"the VMs of class {specs.app_class} do not follow a plan"
     what = "whether the group shares uplinks with another isolated one is not certain"
     raise exceptions.RefusedError(
         f"{what}: {why or 'its plan could not be claimed in time'}", f"{what}; try again later"
     )
+
+
+def _unverified(claims: RequestClaims) -> str | None:
+    """Return why other isolated groups may use more uplinks than is known, or None."""
+    isolated = claims.group.inputs.isolated
+    return isolated.unverified if isolated is not None else None
 
 
 def _note_committed(group: GroupPlacement) -> None:
