@@ -120,6 +120,15 @@ def test_schedulers_with_other_speeds_of_processors_differ(set_, other, differs)
     assert (options() != before) == differs
 
 
+def test_the_order_of_ratios_by_level_is_no_difference(set_):
+    set_("hpc_sched", "uplink_oversubscription", {"leaf": 4.0, "pod": 2.0})
+    before = options()
+    set_("hpc_sched", "uplink_oversubscription", {"pod": 2.0, "leaf": 4.0})
+    assert options() == before
+    set_("hpc_sched", "uplink_oversubscription", {"pod": 4.0, "leaf": 2.0})
+    assert options() != before
+
+
 @pytest.mark.parametrize(("option", "value"), OF_NOVA.items(), ids=lambda part: str(part)[:60])
 def test_what_matters_of_novas_options_is_in_the_digest(option, value, set_):
     before = options()

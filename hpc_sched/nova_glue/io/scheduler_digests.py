@@ -60,7 +60,7 @@ def option_lines() -> list[str]:
 def _line(group: str, name: str) -> str:
     try:
         found = CONF[group][name]
-        value = json.dumps(sorted(set(found)) if name in _SETS else found)
+        value = json.dumps(sorted(set(found)) if name in _SETS else found, sort_keys=True)
     except (cfg.Error, ValueError):
         value = "cannot be read"
     return f"[{group}] {name} = {value}"
