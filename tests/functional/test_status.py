@@ -295,6 +295,8 @@ def test_without_the_group_filter_there_is_a_warning_with_the_line_to_paste(set_
         "HPCGroupFilter is not enabled: a group that does not fit is spread instead of refused"
         in text
     )
+    assert "hpc:require, " in text
+    assert "hpc:objective=isolated are no guarantees" in text
     assert "Set enabled_filters = ComputeFilter, HPCGroupFilter, HPCRackCapacityFilter" in text
     set_("filter_scheduler", enabled_filters=["ComputeFilter"])
     assert judged(filters.check)[0] == Code.WARNING

@@ -22,7 +22,7 @@ from hpc_sched.status.inspected_cloud import CONF, InspectedCloud
 
 NOVAS = "nova.scheduler.filters.all_filters"
 OURS = "hpc_sched.filters.all_filters"
-_BOUND = [one.spec.name for one in CONSTRAINTS if one.binds_place]
+_BOUND = [*(one.spec.name for one in CONSTRAINTS if one.binds_place), "hpc:objective=isolated"]
 _NO_START = "nova-scheduler does not start."
 
 
