@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 from nova import exception, objects
@@ -20,7 +21,8 @@ from hpc_sched.nova_glue.claim import claim_conditions
 from hpc_sched.nova_glue.claim.isolation import isolation_turn
 from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim
 from hpc_sched.nova_glue.read import isolated_instances
-from hpc_sched.nova_glue.read.instances import colocated_instances
+from hpc_sched.nova_glue.read.hold import Hold, Holds
+from hpc_sched.nova_glue.read.instances import colocated_instances, host_instances
 from hpc_sched.nova_glue.read.instances.kept import cell_read
 from tests.functional.claims import ask, request
 from tests.functional.cloud_kinds import EMPTY
@@ -207,6 +209,27 @@ def test_an_isolated_group_is_refused_if_a_cell_falls_silent_while_it_waits_for_
     assert not refused.hosts
     assert "whether the group shares uplinks" in refused.refused
     assert not cloud.shared()
+
+
+@pytest.mark.parametrize(
+    ("awaiting", "own", "unverified"),
+    [
+        (["shelved"], [], "VMs that unshelve are on no host yet: shelved"),
+        (["shelved"], ["shelved"], None),
+        # It was deleted meanwhile, and the hold is not removed yet.
+        ([], [], None),
+    ],
+)
+def test_an_instance_that_unshelves_to_a_place_that_is_only_held_may_be_isolated(
+    monkeypatch, awaiting, own, unverified
+):
+    nothing = host_instances.HostInstances({})
+    last = SimpleNamespace(awaiting=[SimpleNamespace(uuid=uuid) for uuid in awaiting])
+    monkeypatch.setattr(colocated_instances, "read_hosts", lambda *_args: nothing)
+    monkeypatch.setattr(colocated_instances.reads, "last", last)
+    holds = Holds(7, {"shelved": Hold("shelved", "n1", {}, until=1, is_moving=True)})
+    asking = SimpleNamespace(instance_uuid="new", group_uuid="group")
+    assert isolated_instances.read(asking, own, [], holds).unverified == unverified
 
 
 def test_without_gang_claims_only_a_group_below_one_leaf_is_placed(cloud, monkeypatch):

@@ -24,6 +24,9 @@ from hpc_sched.nova_glue.read.instances.kept.host_vms import Place
 from hpc_sched.nova_glue.read.request_spec import RequestedGroup
 from hpc_sched.topology.model import Topology
 
+# Most instances that an error names.
+MAX_SHOWN = 5
+
 
 @dataclass(frozen=True, slots=True)
 class IsolatedInstances:
@@ -63,11 +66,13 @@ def read(
     groups: defaultdict[str, Counter[Place]] = defaultdict(Counter)
     key_of: dict[str, str] = {}
     unknown, in_flight = 0, False
+    unseen = _unshelving(holds) - {*own, request.instance_uuid}
     for place, instances in found.at.items():
         for vm in instances:
             application = vm.application
             if vm.uuid in own or vm.uuid == request.instance_uuid:
                 continue
+            unseen.discard(vm.uuid)
             unknown += application is None
             if application is None or not application.is_isolated:
                 continue
@@ -81,16 +86,27 @@ def read(
         if uuid in key_of:
             groups[key_of[uuid]][host_of.get(node, node), node] += 1
             in_flight = True
-    return IsolatedInstances(list(groups.values()), in_flight, _unverified(found, unknown))
+    return IsolatedInstances(list(groups.values()), in_flight, _unverified(found, unknown, unseen))
 
 
-def _unverified(found: HostInstances, unknown: int) -> str | None:
+def _unshelving(holds: Holds) -> set[str]:
+    """Return the instances without a host in their cell that are being placed, as holds say."""
+    last = colocated_instances.reads.last
+    if last is None or not holds.destinations:
+        return set()
+    return {vm.uuid for vm in last.awaiting} & holds.destinations.keys()
+
+
+def _unverified(found: HostInstances, unknown: int, unseen: Collection[str]) -> str | None:
     """Return why instances of isolated groups may be missing, or None.
 
     :param unknown: number of instances whose flavor or request could not be read
+    :param unseen: instances that unshelve, and that Placement does not have yet
     """
     if found.down_cells or unknown:
         return "; ".join(found.problems) or f"{unknown} VMs cannot be read"
+    if unseen:
+        return f"VMs that unshelve are on no host yet: {', '.join(sorted(unseen)[:MAX_SHOWN])}"
     if not CONF.hpc_sched.in_flight_lookups:
         return "[hpc_sched] in_flight_lookups is 0"
     return found.in_flight_unknown
