@@ -77,6 +77,18 @@ def test_without_uplinks_one_sentence_says_what_is_assumed(empty, capsys):
     )
 
 
+def test_a_plan_by_bottleneck_says_what_is_assumed_without_a_frontier_too(empty, capsys):
+    arguments = ("--snapshot", empty, "--flavor", "full", "--count", "8")
+    by_bottleneck = ("--objective", "bottleneck", "--pattern", "halo2:3x4")
+    for format_ in ((), ("--summary",)):
+        code, _, err = fits(capsys, *arguments, *by_bottleneck, *format_)
+        assert code == 0
+        assumed, remark = err.splitlines()
+        assert assumed.startswith("note: no uplinks are stated, so 1 : 1 is assumed")
+        assert remark.startswith("note: hpc:pattern=halo2:3x4: a grid of 12 VMs, the group has 8")
+    assert fits(capsys, *arguments, "--objective", "hops")[2] == ""
+
+
 def test_the_assumed_objective_and_trade_off_choose_the_row(empty, capsys):
     arguments = ("--snapshot", empty, "--flavor", "full", "--count", "8", *SLIM)
     by_objective = frontier(

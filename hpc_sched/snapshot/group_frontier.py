@@ -104,6 +104,12 @@ def vms_by_leaf(state: SnapshotRequest, plan: Plan) -> list[int]:
     return sorted(vms[vms > 0].tolist(), reverse=True)
 
 
+def notes_on_own(state: SnapshotRequest) -> Iterator[str]:
+    """Yield the notes of a group by bottleneck, whose plan depends on what is assumed."""
+    if isinstance(state.group.objective, LeastBottleneck):
+        yield from notes(state, LinkLoads(state, state.group.objective))
+
+
 def notes(state: SnapshotRequest, loads: LinkLoads) -> Iterator[str]:
     """Yield a sentence for everything that is assumed of links and traffic."""
     options = nova_options.objective_options(state.cloud.snapshot)

@@ -23,7 +23,7 @@ from hpc_sched.core import extra_specs
 from hpc_sched.core.constraints.require import Require
 from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER, INTERFERENCE_FILTER
-from hpc_sched.snapshot import group_fit, request_builder, what_if
+from hpc_sched.snapshot import group_fit, group_frontier, request_builder, what_if
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.groups import server_groups
 from hpc_sched.snapshot.snapshot_model import Flavor
@@ -180,6 +180,8 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
             return fit_rows.largest(state)
         fit = group_fit.fit(state)
         self.exit_code = DOES_NOT_FIT if fit.plan is None else 0
+        if not parsed_args.frontier or fit.plan is None:  # otherwise the frontier has these notes
+            output.note(*group_frontier.notes_on_own(state))
         if parsed_args.summary:
             return fit_rows.summary(state, fit)
         if fit.plan is not None:
