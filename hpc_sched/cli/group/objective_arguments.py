@@ -47,8 +47,8 @@ ARGUMENTS: tuple[Argument, ...] = (
         ),
         number(
             "--bottleneck-tradeoff",
-            "how much more harm to others than that of least Hop-Byte a plan by bottleneck may do "
-            "(default: bottleneck_tradeoff of nova.conf)",
+            "how much more harm a plan by bottleneck may do to others than that of least Hop-Byte, "
+            "as a part of what that one does (default: bottleneck_tradeoff of nova.conf)",
             at_least_zero,
             "X",
         ),

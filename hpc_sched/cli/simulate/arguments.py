@@ -169,8 +169,9 @@ _RULES: tuple[Argument, ...] = (
     number("--beta", "the same on hosts with a VM of class sync (default: likewise, else 60)",
         at_least_zero, "SCORE"),
     number("--bottleneck-tradeoff",
-        "harm to others in policy bottleneck, as part of that of least Hop-Byte beyond it "
-        "(default: that of the snapshot, else 0.3)", at_least_zero, "X"),
+        "how much more harm plans of policy bottleneck may do to others than those of least "
+        "Hop-Byte, as a part of theirs (default: that of the snapshot, else 0.3)",
+        at_least_zero, "X"),
     argument("--mdobp-classes",
         f"classes that MDOBP places in policy gupta2013, of {', '.join(mdobp_classes.CHOICES)} "
         f"(default: those of the snapshot, else {','.join(mdobp_classes.DEFAULT)})",
