@@ -117,6 +117,25 @@ def test_the_tradeoff_of_a_row_given_back_chooses_that_row(empty, capsys, count)
         assert chosen == {**row, "Chosen": True}
 
 
+#            pod1                    pod2
+#        /         \              /        \
+#     leaf01      leaf02       leaf03     leaf04      the uplink of leaf02 has a tenth of a host's
+#     . . . .     A A . .      A . . .    A . . .     rate
+def test_a_ring_is_not_said_to_have_the_least_bottleneck_where_uplinks_differ(tmp_path, capsys):
+    taken = [server(host, host, FULL) for host in ("n05", "n06", "n09", "n13")]
+    slow = "{name: leaf02, uplinks: 1 x 10,"
+    path = saved(tmp_path, taken, flavors=[FULL], topology=FABRIC.replace("{name: leaf02,", slow))
+    arguments = ("--snapshot", path, "--flavor", "full", "--count", "6", "--frontier")
+    code, _, err = fits(capsys, *arguments, "--pattern", "ring")
+    assert code == 0
+    assert err == (
+        "note: a ring has the plan of least Hop-Byte, which has the least bottleneck where uplinks "
+        "are equal; halo1 is planned by those that differ\n"
+    )
+    plans = frontier(capsys, *arguments[:-1], "--pattern", "halo1")
+    assert plans[-1]["Bottleneck"] < plans[0]["Bottleneck"]
+
+
 def test_a_group_within_one_leaf_has_one_row_without_harm(empty, capsys):
     [row] = frontier(capsys, "--snapshot", empty, "--flavor", "full", "--count", "4", *SLIM)
     assert (row["Leaves"], row["Harm"], row["Harm ratio"]) == (1, 0, None)

@@ -121,7 +121,10 @@ def notes(state: SnapshotRequest, loads: LinkLoads) -> Iterator[str]:
     if remark := loads.traffic(state.request.count).remark:
         yield remark
     if loads.objective.pattern == RING:
-        yield "around a ring the plan of least Hop-Byte is that of the least bottleneck"
+        yield (
+            "a ring has the plan of least Hop-Byte, which has the least bottleneck where uplinks "
+            "are equal; halo1 is planned by those that differ"
+        )
 
 
 def _not_called(topology: Topology) -> Mask:

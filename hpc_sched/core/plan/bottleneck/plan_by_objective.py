@@ -41,7 +41,8 @@ def counts(
     if objective is None or not count or everyone < 2:
         return problem, hops
     pattern, directory = objective.pattern, objective.pattern_directory
-    # Around a ring the fewest leaves have the fewest links between them, and each carries the same.
+    # Around a ring the fewest leaves have the fewest links between them, and each carries the same:
+    # the least bottleneck if uplinks are equal. Where they differ it may be another plan.
     if pattern == RING:
         return problem, hops
     traffic = stated_traffic(pattern, everyone, directory).traffic
