@@ -77,6 +77,20 @@ def test_without_uplinks_one_sentence_says_what_is_assumed(empty, capsys):
     )
 
 
+def test_a_level_that_the_option_names_and_the_fabric_lacks_is_noted(tmp_path, capsys):
+    options = {"uplink_oversubscription": {"laef": 4.0}}
+    path = saved(tmp_path, flavors=[FULL], topology=FABRIC, options=options)
+    arguments = ("--snapshot", path, "--flavor", "full", "--count", "8", "--frontier")
+    unknown, assumed = fits(capsys, *arguments)[2].splitlines()
+    assert unknown == (
+        "note: uplink_oversubscription names level 'laef', expected one of leaf, pod, core"
+    )
+    assert assumed.startswith("note: no uplinks are stated, so 1 : 1 is assumed")
+    options["uplink_oversubscription"] = {"leaf": 4.0}
+    saved(tmp_path, flavors=[FULL], topology=FABRIC, options=options)
+    assert fits(capsys, *arguments)[2] == ""
+
+
 def test_a_plan_by_bottleneck_says_what_is_assumed_without_a_frontier_too(empty, capsys):
     arguments = ("--snapshot", empty, "--flavor", "full", "--count", "8")
     by_bottleneck = ("--objective", "bottleneck", "--pattern", "halo2:3x4")

@@ -21,6 +21,7 @@ from hpc_sched.core.traffic.stated_pattern import StatedTraffic, stated_traffic
 from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.request_builder import SnapshotRequest
 from hpc_sched.topology.capacities import states_uplinks
+from hpc_sched.topology.compare import lint
 from hpc_sched.topology.model import Topology
 
 
@@ -112,8 +113,11 @@ def notes_on_own(state: SnapshotRequest) -> Iterator[str]:
 
 def notes(state: SnapshotRequest, loads: LinkLoads) -> Iterator[str]:
     """Yield a sentence for everything that is assumed of links and traffic."""
-    options = nova_options.objective_options(state.cloud.snapshot)
-    if not states_uplinks(state.cloud.topology) and not options.links.oversubscription:
+    ratios = nova_options.objective_options(state.cloud.snapshot).links.oversubscription
+    topology = state.cloud.description
+    yield from lint.unknown_levels(topology, ratios)
+    is_stated = states_uplinks(state.cloud.topology) or ratios.keys() & set(topology.request_levels)
+    if not is_stated:
         yield (
             "no uplinks are stated, so 1 : 1 is assumed: state uplinks or oversubscription in the "
             "topology, uplink_oversubscription in nova.conf, or --oversubscription"

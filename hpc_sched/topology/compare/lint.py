@@ -50,14 +50,15 @@ def of_load(topology: Topology, oversubscription: Mapping[str, float]) -> list[s
 
     :param oversubscription: of the options, by level
     """
-    unknown = sorted(oversubscription.keys() - set(topology.request_levels))
+    return [*few_uplinks(topology), *unknown_levels(topology, oversubscription)]
+
+
+def unknown_levels(topology: Topology, oversubscription: Mapping[str, float]) -> list[str]:
+    """Return a sentence for each level that uplink_oversubscription names and a topology lacks."""
     known = ", ".join(topology.request_levels)
     return [
-        *few_uplinks(topology),
-        *(
-            f"uplink_oversubscription names level {level!r}, expected one of {known}"
-            for level in unknown
-        ),
+        f"uplink_oversubscription names level {level!r}, expected one of {known}"
+        for level in sorted(oversubscription.keys() - set(topology.request_levels))
     ]
 
 
