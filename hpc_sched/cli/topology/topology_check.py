@@ -133,7 +133,7 @@ kinds of findings:
     {lint.LEVELS}    switches directly below one that is more than a level higher
     {lint.SINGLE}    leaves with one host where others have more
     {lint.SIZE}      leaves with more or fewer hosts than most
-    {lint.UPLINKS}   switches with at most half of the uplinks of most, as by broken cables
+    {lint.UPLINKS}   switches with at most half of the median uplinks of a level (broken cables)
     {lint.LINKS}     switches with another oversubscription than most of their level
 
 exit codes: 0 nothing was found, 1 something was, or topology or cloud cannot be read,
