@@ -254,6 +254,24 @@ def test_a_leaf_with_fewer_uplinks_than_others_slows_the_jobs_that_use_it():
     assert sum(factors()) > sum(thin)
 
 
+#           core
+#     /       |       \
+#   one      two     three      three has 1 x 100 Gb/s up, the others 2 x 100; hosts 1 x 100
+#   a1 a2   b1 b2    c1 c2
+def test_one_oversubscribed_leaf_is_enough_for_no_note_that_none_is():
+    leaves = [
+        '{name: one, hosts: "a[1-2]"}',
+        '{name: two, hosts: "b[1-2]"}',
+        '{name: three, uplinks: 1 x 100, hosts: "c[1-2]"}',
+    ]
+    text = "uplinks: {leaf: 2 x 100}\nhost_links: 1 x 100\nswitches:\n"
+    text += f"- {{name: core, switches: [{', '.join(leaves)}]}}\n"
+    Path("mixed.yaml").write_text(text)
+    found = results(*JOBS, *on("mixed"), *ALWAYS)
+    assert found.settings["oversubscription"] == {"leaf": 1.0}
+    assert found.notes == ()
+
+
 @pytest.mark.parametrize(
     ("name", "ratio", "is_noted"),
     [("tree", "pod=6", True), ("tree", "leaf=6", False), ("islands", "leaf=6", False)],

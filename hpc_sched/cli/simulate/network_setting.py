@@ -12,7 +12,7 @@ from hpc_sched.sim.jobs.communication import Communications
 from hpc_sched.sim.network.links import fat_tree, of_description
 from hpc_sched.sim.network.neighbours.job_speeds import LINKS, JobNetwork
 from hpc_sched.topology.capacities import LinkDefaults, states_links, with_ratios
-from hpc_sched.topology.compare import lint
+from hpc_sched.topology.compare import lint, uplinks
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.yaml_links import MOST_RATIO
 
@@ -102,7 +102,10 @@ def job_network(
     # A single root has no uplinks that its ratio could be of.
     has_islands = sum(switch.parent < 0 for switch in topology.switches) > 1
     levels = topology.levels if has_islands else found.levels
-    return found, () if any(ratios.get(level, 1.0) > 1 for level in levels) else (_EVEN,)
+    is_slim = any(ratios.get(level, 1.0) > 1 for level in levels)
+    # The ratio of a level is that of most of its switches.
+    is_slim = is_slim or any((ratio or 1.0) > 1 for ratio in uplinks.ratios(stated))
+    return found, () if is_slim else (_EVEN,)
 
 
 _EVEN = (
