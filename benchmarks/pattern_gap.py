@@ -27,6 +27,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from hpc_sched.core.arrays import Array
+from hpc_sched.core.constraints import UNBOUND
 from hpc_sched.core.plan.bottleneck.ranks.rank_crossings import crossings, rank_hosts
 from hpc_sched.core.plan.bottleneck.ranks.rank_search import best_by_pattern
 from hpc_sched.core.plan.planner import plan
@@ -34,6 +35,7 @@ from hpc_sched.core.plan.problem import Problem, host_counts
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.traffic import rank_bytes
 from hpc_sched.core.traffic.patterns import PATTERNS
+from hpc_sched.topology.capacities import Capacities
 from hpc_sched.topology.model import Topology
 from tests.unit import pattern_oracle
 
@@ -88,7 +90,7 @@ def large() -> None:
     dice = random.Random(1)
     room = {host: dice.randint(0, 1) for host in topology.hosts}
     uplinks = {1: 250, 2: 6_250, 3: 0}
-    links = pattern_oracle.Links(
+    links = Capacities(
         np.array([uplinks[switch.level] for switch in topology.switches]),
         np.full(len(topology.hosts), 100),
     )
@@ -101,7 +103,7 @@ def large() -> None:
             traffic = rank_bytes.of_steps(vms, PATTERNS[name](vms))
             for bound in (Fraction(3, 10), None):
                 began = time.process_time()
-                found = best_by_pattern(problem, links, order, traffic, starts, bound)
+                found = best_by_pattern(problem, links, order, traffic, starts, UNBOUND, bound)
                 seconds = time.process_time() - began
                 by_hops, here = (
                     crossings(topology, traffic, rank_hosts(problem.members, planned, order))

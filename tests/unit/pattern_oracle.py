@@ -22,17 +22,10 @@ from hpc_sched.core.plan.time_limit import NO_LIMIT
 from hpc_sched.core.traffic import rank_bytes
 from hpc_sched.core.traffic.patterns import PATTERNS
 from hpc_sched.core.traffic.rank_bytes import Traffic
+from hpc_sched.topology.capacities import Capacities
 from hpc_sched.topology.model import Topology
 
 MOST_PLANS = 20_000
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Links:
-    """Capacities in one direction, Mb/s."""
-
-    switches: Array
-    hosts: Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +34,7 @@ class PatternCase:
 
     name: str  # of the pattern
     problem: Problem
-    links: Links
+    links: Capacities
     fabric_order: Array
     traffic: Traffic
     hops_plan: Array  # VMs per host
@@ -53,7 +46,7 @@ class PatternCase:
         """Return the arguments of the search from the plan of least Hop-Byte alone."""
         return (
             *(self.problem, self.links, self.fabric_order, self.traffic),
-            *([self.hops_plan], self.tradeoff, NO_LIMIT, self.member_hosts),
+            *([self.hops_plan], self.bounds, self.tradeoff, NO_LIMIT, self.member_hosts),
         )
 
 
@@ -117,14 +110,14 @@ def _drawn_members(dice: random.Random, problem: Problem, order: Array) -> Array
     return np.array(dice.choice((hosts, several)), dtype=np.int64)
 
 
-def _drawn_links(dice: random.Random, topology: Topology) -> Links:
+def _drawn_links(dice: random.Random, topology: Topology) -> Capacities:
     """Return capacities that are uneven on each level; a root has none."""
     uplinks = [
         0 if switch.parent < 0 else dice.choice((50, 100, 100, 150, 200, 400))
         for switch in topology.switches
     ]
     hosts = [dice.choice((50, 100, 100, 100, 200)) for _ in topology.hosts]
-    return Links(np.array(uplinks, np.int64), np.array(hosts, np.int64))
+    return Capacities(np.array(uplinks, np.int64), np.array(hosts, np.int64))
 
 
 def _drawn_constraints(dice: random.Random, topology: Topology) -> Constraints:

@@ -10,25 +10,27 @@ import numpy as np
 import pytest
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.constraints import Constraints
+from hpc_sched.core.constraints import UNBOUND, Constraints
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.bottleneck.ranks.rank_crossings import crossings, rank_hosts
 from hpc_sched.core.plan.bottleneck.ranks.rank_intervals import intervals
 from hpc_sched.core.plan.bottleneck.ranks.rank_moves import Moves, stay
 from hpc_sched.core.plan.bottleneck.ranks.rank_neighbourhood import alternatives
 from hpc_sched.core.plan.bottleneck.ranks.rank_search import best_by_pattern
-from hpc_sched.core.plan.planner import plan
+from hpc_sched.core.plan.planner import attempts, plan
 from hpc_sched.core.plan.problem import Problem, host_counts
+from hpc_sched.core.plan.rejection import broken_by
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.plan.time_limit import StepLimit
 from hpc_sched.core.traffic import rank_bytes
 from hpc_sched.core.traffic.patterns import PATTERNS
 from hpc_sched.core.traffic.rank_bytes import Traffic
+from hpc_sched.topology.capacities import Capacities
 from hpc_sched.topology.model import Topology
 from tests import cpu_guard
 from tests.unit import pattern_oracle
-from tests.unit.pattern_oracle import Links, PatternCase, fabric_order
+from tests.unit.pattern_oracle import PatternCase, fabric_order
 
 TREES = 210
 SEEDS = range(100_000, 100_000 + TREES)  # not those of the benchmark
@@ -58,7 +60,7 @@ def cluster_traffic(*sizes: int) -> Traffic:
     return rank_bytes.of_matrix((cluster[:, None] == cluster).astype(np.float64))
 
 
-def two_leaves() -> tuple[Topology, Links]:
+def two_leaves() -> tuple[Topology, Capacities]:
     """Return a fabric whose host links are wide.
 
     ::
@@ -70,11 +72,11 @@ def two_leaves() -> tuple[Topology, Links]:
     """
     names = {leaf: [f"{leaf}{i}" for i in range(4)] for leaf in "ab"}
     topology = Topology.from_tree({"core": names})
-    return topology, Links(np.array([0, 100, 100]), np.full(8, 1000))
+    return topology, Capacities(np.array([0, 100, 100]), np.full(8, 1000))
 
 
 def placed(
-    topology: Topology, links: Links, traffic: Traffic, first: dict[str, int], **given: Any
+    topology: Topology, links: Capacities, traffic: Traffic, first: dict[str, int], **given: Any
 ) -> dict[str, int]:
     """Return the hosts that the search takes from a plan, on hosts of one VM."""
     problem = Problem.from_counts(
@@ -83,12 +85,12 @@ def placed(
         members=given.get("members", {}),
         awaiting=sum(first.values()),
     )
+    problem = replace(problem, constraints=given.get("constraints", problem.constraints))
+    starts = [host_counts(topology, each) for each in (first, *given.get("others", ()))]
+    tried = (bounds for bounds, _ in attempts(problem, [problem.awaiting], problem.awaiting))
     found = best_by_pattern(
-        replace(problem, constraints=given.get("constraints", problem.constraints)),
-        links,
-        fabric_order(topology),
-        traffic,
-        [host_counts(topology, each) for each in (first, *given.get("others", ()))],
+        *(problem, links, fabric_order(topology), traffic, starts),
+        next(bounds for bounds in tried if broken_by(problem, starts[0], bounds) is None),
         given.get("tradeoff"),
     )
     return {host: int(n) for host, n in zip(topology.hosts, found, strict=True) if n}
@@ -190,10 +192,11 @@ def test_the_order_in_which_hosts_and_switches_are_described_changes_nothing(see
     )
     found = best_by_pattern(
         problem,
-        Links(case.links.switches[switches], moved(case.links.hosts)),
+        Capacities(case.links.switches[switches], moved(case.links.hosts)),
         fabric_order(other),
         case.traffic,
         [moved(case.hops_plan)],
+        case.bounds,
         case.tradeoff,
         member_hosts=np.array([other.index_of(topology.hosts[h]) for h in case.member_hosts], int),
     )
@@ -203,9 +206,9 @@ def test_the_order_in_which_hosts_and_switches_are_described_changes_nothing(see
 @pytest.mark.parametrize("seed", SEEDS[:40])
 def test_more_starts_are_never_worse_and_wrong_ones_are_left_out(seed: int):
     case = case_of(seed)
-    *arguments, [hops_plan], tradeoff, limit, members = case.arguments()
+    *arguments, [hops_plan], bounds, tradeoff, limit, members = case.arguments()
     others = list(some_plans(case, 20))
-    found = best_by_pattern(*arguments, [hops_plan, *others], tradeoff, limit, members)
+    found = best_by_pattern(*arguments, [hops_plan, *others], bounds, tradeoff, limit, members)
     kept = pattern_oracle.keeps_bounds(case, np.array(others))
     harm = (1 + (tradeoff or 0)) * pattern_oracle.harm(case, hops_plan)
     good = [
@@ -253,7 +256,7 @@ def test_a_group_without_traffic_keeps_the_plan_of_least_hop_byte():
 
 def test_a_capacity_of_zero_counts_nothing():
     topology, _ = two_leaves()
-    links = Links(np.zeros(3, np.int64), np.zeros(8, np.int64))
+    links = Capacities(np.zeros(3, np.int64), np.zeros(8, np.int64))
     first = {"a0": 1, "a1": 1, "a2": 1, "a3": 1, "b0": 1, "b1": 1}
     assert placed(topology, links, cluster_traffic(3, 3), first) == first
 
@@ -261,7 +264,7 @@ def test_a_capacity_of_zero_counts_nothing():
 def test_a_preferred_switch_that_the_first_plan_has_is_kept():
     """Hosts of a have narrow links: where it may, the group leaves them, all of it at once."""
     topology, _ = two_leaves()
-    links = Links(np.array([0, 1000, 1000]), np.array([10] * 4 + [1000] * 4))
+    links = Capacities(np.array([0, 1000, 1000]), np.array([10] * 4 + [1000] * 4))
     prefers = Constraints(prefer="leaf")
     for first in ({"a0": 1, "a1": 1, "b0": 1}, {"a0": 1, "a1": 1, "a2": 1}):
         found = placed(topology, links, cluster_traffic(3), first, constraints=prefers)
@@ -287,10 +290,12 @@ def test_without_time_the_best_start_is_the_answer():
         next(seed for seed in SEEDS if (found_for(seed) != case_of(seed).hops_plan).any())
     )
     seed = next(seed for seed in SEEDS if case_of(seed) is case)
-    *arguments, starts, tradeoff, _, members = case.arguments()
+    *arguments, starts, bounds, tradeoff, _, members = case.arguments()
     late = StepLimit(0)
-    assert (best_by_pattern(*arguments, starts, tradeoff, late, members) == case.hops_plan).all()
-    better = best_by_pattern(*arguments, [*starts, found_for(seed)], tradeoff, late, members)
+    found = best_by_pattern(*arguments, starts, bounds, tradeoff, late, members)
+    assert (found == case.hops_plan).all()
+    starts = [*starts, found_for(seed)]
+    better = best_by_pattern(*arguments, starts, bounds, tradeoff, late, members)
     assert (better == found_for(seed)).all()
 
 
@@ -326,14 +331,14 @@ def test_a_large_group_on_a_large_fabric_ends_with_a_better_plan(name: str):
         assert isinstance(start, Plan)
         starts.append(host_counts(topology, start.hosts))
     uplinks = {1: 250, 2: 5000, 3: 0}
-    links = Links(
+    links = Capacities(
         np.array([uplinks[switch.level] for switch in topology.switches]),
         np.full(len(topology.hosts), 100),
     )
     problem = Problem.from_counts(topology=topology, capacity=capacity, members={}, awaiting=512)
     traffic, order = rank_bytes.of_steps(512, PATTERNS[name](512)), fabric_order(topology)
     with cpu_guard.ends():
-        found = best_by_pattern(problem, links, order, traffic, starts, Fraction(3, 10))
+        found = best_by_pattern(problem, links, order, traffic, starts, UNBOUND, Fraction(3, 10))
     by_hops, here = (
         crossings(topology, traffic, rank_hosts(problem.members, planned, order))
         for planned in (starts[0], found)

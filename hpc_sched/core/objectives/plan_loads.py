@@ -9,13 +9,13 @@ import numpy as np
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.bottleneck.ranks.rank_crossings import (
     Crossings,
-    LinkCapacities,
     crossings,
     rank_hosts,
 )
 from hpc_sched.core.plan.problem import host_counts
 from hpc_sched.core.plan.switch_rooms import sums_by_switch
 from hpc_sched.core.traffic.rank_bytes import Traffic
+from hpc_sched.topology.capacities import Capacities
 from hpc_sched.topology.fabric_order import in_fabric_order
 from hpc_sched.topology.model import Topology
 
@@ -35,7 +35,7 @@ class PlanLoads:
 
 def plan_loads(
     topology: Topology,
-    capacities: LinkCapacities,
+    capacities: Capacities,
     members: Array,
     planned: Mapping[str, int],
     traffic: Traffic | None = None,

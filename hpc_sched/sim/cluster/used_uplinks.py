@@ -3,6 +3,7 @@
 import numpy as np
 
 from hpc_sched.core.arrays import Mask
+from hpc_sched.core.objectives.used_uplinks import used_by
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.topology.model import Topology
 
@@ -29,8 +30,4 @@ class UsedUplinks:
         self.jobs[self._used_by(placed)] -= 1
 
     def _used_by(self, placed: PlacedJob) -> list[int]:
-        below: dict[int, int] = {}
-        for leaf, vms in placed.by_leaf(self._topology).items():
-            for switch in self._topology.upwards(leaf):
-                below[switch] = below.get(switch, 0) + vms
-        return [switch for switch, vms in below.items() if vms < placed.job.count]
+        return used_by(self._topology, placed.by_leaf(self._topology), placed.job.count)

@@ -4,15 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
-
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import Bounds
-from hpc_sched.core.plan import leaf_hosts
 from hpc_sched.core.plan.bottleneck.counts.achievable_counts import AchievableCounts
 from hpc_sched.core.plan.bottleneck.counts.group_fabric import GroupFabric
 from hpc_sched.core.plan.bottleneck.counts.least_bottleneck import least_bottleneck
-from hpc_sched.core.plan.bottleneck.least_hops.host_rooms import host_rooms
+from hpc_sched.core.plan.bottleneck.least_hops.host_rooms import host_rooms, vms_per_host
 from hpc_sched.core.plan.bottleneck.least_hops.permitted_hops import least_hops
 from hpc_sched.core.plan.bottleneck.resources.resource import (
     Harm,
@@ -24,7 +21,7 @@ from hpc_sched.core.plan.bottleneck.resources.resource_bound import Added, Resou
 from hpc_sched.core.plan.objective import LeastBottleneck
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.switch_rooms import sums_below
-from hpc_sched.core.plan.time_limit import Effort, Limit, TimeLimitPassed
+from hpc_sched.core.plan.time_limit import Effort, Limit
 
 
 def bottleneck_counts(
@@ -41,33 +38,17 @@ def bottleneck_counts(
 
     Within the bounds, and with no more harm to others than the objective allows. Where the bound on
     harm, or on leaves, is what decides, equal plans are in the order of less harm, or of leaves,
-    then in tie order. The plan of least Hop-Byte, not proven, if the limit passes before another is
-    found, or if the group is too large.
+    then in tie order. The plan of least Hop-Byte, not proven, if both bind and no plan by one bound
+    keeps the other.
 
     :param level: of the switch that must hold all VMs, members included
     :param tops: those with room for all, at least one
     :param bounds: on the leaves of the group, the members' leaves included
     :param hops: the plan of least Hop-Byte
     :returns: with the problem whose hosts take no more than the bottleneck permits
+    :raises TimeLimitPassed: if the limit passes before a plan is found
+    :raises OverflowError: if the group is too large
     """
-    if not count or count + int(problem.members.sum()) < 2:
-        return problem, hops
-    try:
-        return _bottleneck_counts(problem, count, level, tops, bounds, objective, hops, limit)
-    except (OverflowError, TimeLimitPassed):
-        return problem, replace(hops, is_proven=False)
-
-
-def _bottleneck_counts(
-    problem: Problem,
-    count: int,
-    level: int,
-    tops: Array,
-    bounds: Bounds,
-    objective: LeastBottleneck,
-    hops: LeafCounts,
-    limit: Limit,
-) -> tuple[Problem, LeafCounts]:
     # Equal plans are in an order that may depend on the numbers: not on the unit.
     capacities, tradeoff = objective.capacities.reduced(), objective.tradeoff
     fabric = GroupFabric.of(problem, count, capacities, tops, level)
@@ -93,8 +74,7 @@ def _bottleneck_counts(
 
 def _is_within(problem: Problem, counts: AchievableCounts, links: Array, found: LeafCounts) -> bool:
     """True if a plan is within a bottleneck, on the hosts that it uses without one."""
-    places = leaf_hosts.places_in(found.counts, problem)
-    planned = np.bincount(places, minlength=len(problem.capacity)).astype(np.int64)
+    planned = vms_per_host(problem, found.counts)
     below, [used] = sums_below(problem, planned), planned.nonzero()
     kinds = [(switch, counts.fabric.kinds[kind]) for switch, kind in counts.fabric.kind_of.items()]
     return all(

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan import leaf_hosts
+from hpc_sched.core.constraints import Bounds
+from hpc_sched.core.plan.bottleneck.least_hops.host_rooms import vms_per_host
 from hpc_sched.core.plan.bottleneck.ranks.rank_search import best_by_pattern
 from hpc_sched.core.plan.objective import LeastBottleneck
 from hpc_sched.core.plan.problem import LeafCounts, Problem
@@ -18,6 +18,7 @@ from hpc_sched.topology.fabric_order import in_fabric_order
 def pattern_counts(
     problem: Problem,
     level: int,
+    bounds: Bounds,
     objective: LeastBottleneck,
     traffic: Traffic,
     plans: Sequence[tuple[Problem, LeafCounts]],
@@ -26,6 +27,7 @@ def pattern_counts(
     """Return the best plan that a local search finds from several, not proven.
 
     :param level: of the switch that must hold all VMs, members included
+    :param bounds: that all plans keep
     :param plans: each with the problem that says what its hosts take; the first is that of least
         Hop-Byte, which no answer is above
     :returns: with the problem whose hosts take what they have in the plan
@@ -36,7 +38,8 @@ def pattern_counts(
         objective.capacities,
         np.array(in_fabric_order(topology, range(len(topology.hosts))), dtype=np.int64),
         traffic,
-        [_per_host(within, found) for within, found in plans],
+        [vms_per_host(within, found.counts) for within, found in plans],
+        bounds,
         objective.tradeoff,
         limit,
     )
@@ -45,8 +48,3 @@ def pattern_counts(
     counts = {leaf: by_leaf.item(leaf) for leaf in by_leaf.nonzero()[0].tolist()}
     top = topology.groups.item(level - 1, used[0])
     return replace(problem, capacity=planned), LeafCounts(top, counts, is_proven=False)
-
-
-def _per_host(problem: Problem, found: LeafCounts) -> Array:
-    places = leaf_hosts.places_in(found.counts, problem)
-    return np.bincount(places, minlength=len(problem.capacity)).astype(np.int64)

@@ -12,7 +12,7 @@ from hpc_sched.core.plan.objective import Isolation
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.rejection import rejected
 from hpc_sched.core.plan.result import Rejection
-from hpc_sched.core.plan.time_limit import Limit
+from hpc_sched.core.plan.time_limit import Limit, TimeLimitPassed
 from hpc_sched.core.traffic.patterns import RING
 from hpc_sched.core.traffic.stated_pattern import stated_traffic
 
@@ -46,8 +46,11 @@ def counts(
     if pattern == RING:
         return problem, hops
     traffic = stated_traffic(pattern, everyone, directory).traffic
-    uniform = bottleneck_counts(problem, count, level, tops, bounds, objective, hops, limit)
+    try:
+        uniform = bottleneck_counts(problem, count, level, tops, bounds, objective, hops, limit)
+    except (OverflowError, TimeLimitPassed):
+        uniform = problem, replace(hops, is_proven=False)
     if traffic is None:
         return uniform
     plans = [(problem, hops), uniform]
-    return pattern_counts(problem, level, objective, traffic, plans, limit)
+    return pattern_counts(problem, level, bounds, objective, traffic, plans, limit)

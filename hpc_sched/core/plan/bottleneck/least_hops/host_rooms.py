@@ -50,3 +50,9 @@ def host_rooms(problem: Problem, links: Array, savings: Savings, taken: Mapping[
             np.add.at(rooms, others, 1)
             rooms[one] = heavy.vms
     return rooms
+
+
+def vms_per_host(problem: Problem, counts: Mapping[int, int]) -> Array:
+    """Return the VMs of each host if leaves take some, within the problem. Shape (hosts,)."""
+    places = leaf_hosts.places_in(counts, problem)
+    return np.bincount(places, minlength=len(problem.capacity)).astype(np.int64)

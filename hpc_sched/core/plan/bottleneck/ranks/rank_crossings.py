@@ -7,25 +7,13 @@ switches the harm to others. Both are fractions of whole numbers: equal on each 
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.traffic.rank_bytes import Traffic
+from hpc_sched.topology.capacities import Capacities
 from hpc_sched.topology.model import Topology
-
-
-class LinkCapacities(Protocol):
-    """Capacities in one direction, Mb/s; a crossing of what has none, 0, counts nothing."""
-
-    @property
-    def switches(self) -> Array:
-        """Of the uplinks of each switch. Shape (switches,)."""
-
-    @property
-    def hosts(self) -> Array:
-        """Of the link of each host. Shape (hosts,)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,14 +23,14 @@ class Crossings:
     switches: Array  # shape (switches,)
     hosts: Array  # shape (hosts,)
 
-    def bottleneck(self, capacities: LinkCapacities) -> Fraction:
+    def bottleneck(self, capacities: Capacities) -> Fraction:
         """Return the highest load of switches and hosts, bytes over Mb/s."""
         return max(
             highest_load(self.switches, capacities.switches),
             highest_load(self.hosts, capacities.hosts),
         )
 
-    def harm(self, capacities: LinkCapacities) -> Fraction:
+    def harm(self, capacities: Capacities) -> Fraction:
         """Return the sum of the loads of all switches, bytes over Mb/s."""
         return sum_of_loads(self.switches, capacities.switches)
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.bottleneck.ranks.rank_crossings import (
-    LinkCapacities,
     highest_load,
     rank_hosts,
     sum_of_loads,
@@ -20,6 +19,7 @@ from hpc_sched.core.plan.bottleneck.ranks.rank_crossings import (
 from hpc_sched.core.plan.bottleneck.ranks.rank_moves import Moves
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.traffic.rank_bytes import Traffic
+from hpc_sched.topology.capacities import Capacities
 
 # Loads are whole numbers of which those of all nodes can be added up in 64 bits.
 _BITS = 61
@@ -143,7 +143,7 @@ class RankIntervals:
 
 def intervals(
     problem: Problem,
-    links: LinkCapacities,
+    links: Capacities,
     fabric_order: Array,
     places: Array,
     traffic: Traffic,
@@ -205,7 +205,7 @@ class _Nodes:
     hops: Array  # that two VMs below a node cost in Hop-Byte: minus what they save
 
 
-def _nodes(problem: Problem, links: LinkCapacities, used: Array) -> _Nodes:
+def _nodes(problem: Problem, links: Capacities, used: Array) -> _Nodes:
     """Return the nodes above some hosts that are in the order of the fabric."""
     topology, index = problem.topology, np.arange(len(used))
     on_host = np.full(len(used), -int(problem.pack_hosts))

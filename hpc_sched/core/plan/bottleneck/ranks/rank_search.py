@@ -19,15 +19,16 @@ from fractions import Fraction
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.bottleneck.ranks.rank_crossings import LinkCapacities
+from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.plan.bottleneck.ranks.rank_intervals import Measures, intervals
 from hpc_sched.core.plan.bottleneck.ranks.rank_moves import Moves, stay
 from hpc_sched.core.plan.bottleneck.ranks.rank_neighbourhood import alternatives
-from hpc_sched.core.plan.bottleneck.ranks.search_space import SearchSpace, kept_bounds, search_space
+from hpc_sched.core.plan.bottleneck.ranks.search_space import SearchSpace, search_space
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.rejection import broken_by
 from hpc_sched.core.plan.time_limit import NO_LIMIT, Limit
 from hpc_sched.core.traffic.rank_bytes import Traffic
+from hpc_sched.topology.capacities import Capacities
 
 # Loads that are computed for one start: parts of moves times nodes in use.
 MOST_LOADS = 1_500_000
@@ -39,10 +40,11 @@ _STAYS = stay(1)
 
 def best_by_pattern(
     problem: Problem,
-    capacities: LinkCapacities,
+    capacities: Capacities,
     fabric_order: Array,
     traffic: Traffic,
     starts: Sequence[Array],
+    bounds: Bounds,
     tradeoff: Fraction | None,
     limit: Limit = NO_LIMIT,
     member_hosts: Array | None = None,
@@ -56,6 +58,7 @@ def best_by_pattern(
     :param fabric_order: the hosts, depth first by names. Shape (hosts,)
     :param traffic: of members and new VMs
     :param starts: plans, VMs per host; the first is that of least Hop-Byte
+    :param bounds: that the first start keeps, and the answer
     :param tradeoff: the harm, the sum over switches of crossing over capacity, is at most this part
         more than that of the first start; None: any harm
     :param limit: after which the best plan so far is returned
@@ -66,7 +69,6 @@ def best_by_pattern(
     vms = int(hops_plan.sum())
     if traffic.ranks != vms + int(problem.members.sum()):
         raise ValueError(f"traffic of {traffic.ranks} ranks: expected that of members and new VMs")
-    bounds = kept_bounds(problem, hops_plan)
     places = np.flatnonzero(problem.capacity > 0)
     tables = intervals(problem, capacities, fabric_order, places, traffic, member_hosts)
     space = search_space(problem, tables, bounds, hops_plan, tradeoff)

@@ -1,6 +1,6 @@
 """The plans that a search may find: places of a group within its bounds and that of the harm."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +10,6 @@ from hpc_sched.core.constraints import Bounds, level_of
 from hpc_sched.core.plan.bottleneck.ranks.rank_intervals import Measures, RankIntervals
 from hpc_sched.core.plan.bottleneck.ranks.rank_moves import Moves
 from hpc_sched.core.plan.problem import Problem
-from hpc_sched.core.plan.rejection import broken_by
 
 _MOST = (1 << 63) - 1  # that an array holds; loads add up to less
 
@@ -66,7 +65,7 @@ def search_space(
 ) -> SearchSpace:
     """Return the plans of as many VMs as the plan of least Hop-Byte has.
 
-    :param bounds: of the group, see :func:`kept_bounds`
+    :param bounds: of the plans, the members' leaves included
     :param hops_plan: VMs per host. Shape (hosts,)
     :param tradeoff: the harm is at most this part more than that of the hops plan; None: any
     """
@@ -83,15 +82,3 @@ def search_space(
         most_leaves=len(topology.hosts) if bounds.most_leaves is None else bounds.most_leaves,
         harm=None if tradeoff is None else (1 + tradeoff) * harm,
     )
-
-
-def kept_bounds(problem: Problem, hops_plan: Array) -> Bounds:
-    """Return the bounds of all plans, with the preferred level if the hops plan keeps it."""
-    bounds = problem.constraints.bounds
-    if bounds.preferred is None:
-        return bounds
-    near = replace(bounds, level=bounds.preferred, preferred=None)
-    is_wider = level_of(problem.topology, near.level) >= level_of(problem.topology, bounds.level)
-    if is_wider or broken_by(problem, hops_plan, near) is not None:
-        return replace(bounds, preferred=None)
-    return near

@@ -17,8 +17,6 @@ from hpc_sched.core.plan.time_limit import NO_LIMIT, Limit
 
 # In place of the value of a number of VMs that is not permitted. Two of them fit into 62 bits.
 NEVER = -(1 << 60)
-# No sum of values reaches it.
-MOST = 1 << 58
 _MOST_SUMS = 1 << 28  # of one join: some 0.3 s, between two looks at the limit
 
 
