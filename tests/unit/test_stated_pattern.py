@@ -137,6 +137,25 @@ def test_a_wrong_matrix_counts_as_uniform_and_names_file_line_and_column(
     )
 
 
+def test_a_matrix_is_parsed_again_only_when_its_file_has_changed(tmp_path: Path):
+    (tmp_path / "m.csv").write_text(PAIRS)
+    first = stated_traffic("matrix:m", 4, tmp_path).traffic
+    assert first is not None
+    assert stated_traffic("matrix:m", 4, tmp_path).traffic is first
+    (tmp_path / "m.csv").write_text(PAIRS.replace("5", "7"))
+    assert sent("matrix:m", 4, tmp_path) == (first.matrix() // 5 * 7).tolist()
+    assert "expected 3 columns" in remark("matrix:m", 3, tmp_path)
+
+
+def test_requests_share_the_traffic_of_a_pattern_and_cannot_change_it():
+    first = stated_traffic("halo2:4x2", 8).traffic
+    assert first is not None
+    assert stated_traffic("halo2:4x2", 8).traffic is first
+    for array in (first.sender, first.receiver, first.bytes):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
 def test_a_pipe_without_a_writer_is_no_wait_without_an_end(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe.csv")
     assert "expected 2 rows, one a rank, found 0" in remark("matrix:pipe", 2, tmp_path)

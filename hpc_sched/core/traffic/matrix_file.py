@@ -23,14 +23,31 @@ _EXPECTED = f"a number from 0 to {MOST:g}"
 
 
 def read_matrix(path: files.Path, ranks: int) -> Reals:
-    """Return the matrix of a file. Shape (ranks, ranks). Linear in its length.
-
-    Blank lines and what follows a ``#`` count nothing.
+    """Return the matrix of a file. Shape (ranks, ranks).
 
     :raises exceptions.RequestError: naming file, line, column and what was expected
     """
-    name, error = os.fspath(path), exceptions.RequestError
-    text = files.decode(files.read_bytes(name, error, MAX_BYTES), name, error)
+    return matrix_in(content_of(path), os.fspath(path), ranks)
+
+
+def content_of(path: files.Path) -> bytes:
+    """Return the bytes of a matrix's file.
+
+    :raises exceptions.RequestError: if it is longer than ``MAX_BYTES`` or cannot be read
+    """
+    return files.read_bytes(path, exceptions.RequestError, MAX_BYTES)
+
+
+def matrix_in(content: bytes, name: str, ranks: int) -> Reals:
+    """Return the matrix in the content of a file. Shape (ranks, ranks). Linear in its length.
+
+    Blank lines and what follows a ``#`` count nothing.
+
+    :param name: of the file, in errors
+    :raises exceptions.RequestError: naming file, line, column and what was expected
+    """
+    error = exceptions.RequestError
+    text = files.decode(content, name, error)
     found = np.zeros((ranks, ranks))
     rows = 0
     for line, cells in table_file.csv_lines(text, name, error):
@@ -38,14 +55,15 @@ def read_matrix(path: files.Path, ranks: int) -> Reals:
             raise error(f"{name}:{line}: expected {ranks} rows, one a rank, found more")
         if len(cells) != ranks:
             raise error(f"{name}:{line}: expected {ranks} columns, one a rank, found {len(cells)}")
-        for column, cell in enumerate(cells):
-            number = decimals.number_in(cell)
+        numbers = [decimals.number_in(cell) for cell in cells]
+        for column, number in enumerate(numbers):
             if number is None or not 0 <= number <= MOST:
+                cell = cells[column]
                 what = f"{cell[:60]!r}" if cell else "nothing"
                 raise error(
                     f"{name}:{line}: column {column + 1}: expected {_EXPECTED}, found {what}"
                 )
-            found[rows, column] = number
+        found[rows] = numbers
         rows += 1
     if rows < ranks:
         raise error(f"{name}: expected {ranks} rows, one a rank, found {rows}")

@@ -20,7 +20,7 @@ class Traffic:
     """Bytes that ranks send each other, each pair once, by sender, then by receiver.
 
     They are whole numbers relative to each other, of at most ``MOST_BYTES`` together, so that what
-    crosses a switch is exact. Shape of the arrays (pairs,).
+    crosses a switch is exact. Shape of the arrays (pairs,). Read-only: requests share them.
     """
 
     ranks: int
@@ -65,7 +65,10 @@ def of_matrix(sent: Reals) -> Traffic:
         parts = np.ceil(np.ldexp(parts, _exponent(MOST_BYTES / 4) - _exponent(_sum(parts))))
         apart = np.where(apart > 0, np.maximum(parts, 1), 0)
     sender, receiver = np.nonzero(apart)
-    return Traffic(ranks, sender, receiver, apart[sender, receiver].astype(np.int64))
+    sent_bytes = apart[sender, receiver].astype(np.int64)
+    for array in (sender, receiver, sent_bytes):
+        array.flags.writeable = False
+    return Traffic(ranks, sender, receiver, sent_bytes)
 
 
 def _sum(numbers: Reals) -> float:

@@ -4,11 +4,12 @@ import math
 import os
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hpc_sched import exceptions, files
 from hpc_sched.core.extra_spec_names import TRAFFIC
 from hpc_sched.core.traffic import rank_bytes
-from hpc_sched.core.traffic.matrix_file import read_matrix
+from hpc_sched.core.traffic.matrix_file import content_of, matrix_in
 from hpc_sched.core.traffic.patterns import PATTERNS, halo
 from hpc_sched.core.traffic.rank_bytes import MOST_RANKS, Traffic
 
@@ -31,7 +32,8 @@ def stated_traffic(
     """Return what the VMs of a group send; uniform, with a remark, for a pattern without use.
 
     A pattern is a preference: a group of another size than it has, or a file that cannot be read,
-    refuses nothing. O(messages + ranks ** 2).
+    refuses nothing. O(messages + ranks ** 2), for a pattern that was asked for recently O(1), or
+    linear in the length of its file.
 
     :param pattern: value of ``hpc:pattern``; None: uniform
     :param ranks: VMs of the group, members included
@@ -59,7 +61,19 @@ def _traffic(pattern: str, ranks: int, directory: files.Path | None) -> Traffic:
         if directory is None:
             raise exceptions.RequestError("[hpc_sched] pattern_directory is not set")
         path = os.path.join(directory, f"{detail}.csv")
-        return rank_bytes.of_matrix(read_matrix(path, ranks))
+        return _of_matrix(content_of(path), path, ranks)
+    return _of_steps(name, detail, ranks)
+
+
+# A request asks for its pattern to plan by it, to remark on it and to explain its plan, and so do
+# those that follow it. By the content: a file may have changed. At most 35 MB each.
+@lru_cache(maxsize=2)
+def _of_matrix(content: bytes, name: str, ranks: int) -> Traffic:
+    return rank_bytes.of_matrix(matrix_in(content, name, ranks))
+
+
+@lru_cache(maxsize=16)
+def _of_steps(name: str, detail: str, ranks: int) -> Traffic:
     if not detail:
         return rank_bytes.of_steps(ranks, PATTERNS[name](ranks))
     sides = tuple(map(int, detail.split("x")))
