@@ -301,7 +301,8 @@ OPTS = [
         "``hpc:pattern=matrix:NAME``: n rows of n numbers for a group of n VMs, what the VM of the "
         "row sends to that of the column, relative to each other. A file is at most 10 MB long and "
         "is read for each request that names it. If it is missing or wrong, or the group has "
-        "another size, the group is planned as if all its VMs sent the same to all others.",
+        "another size, the group is planned as if all its VMs sent the same to all others. The "
+        "digests of schedulers do not cover these files: they must be the same for all.",
     ),
     cfg.StrOpt(
         "unknown_instances",

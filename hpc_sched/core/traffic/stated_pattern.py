@@ -32,8 +32,8 @@ def stated_traffic(
     """Return what the VMs of a group send; uniform, with a remark, for a pattern without use.
 
     A pattern is a preference: a group of another size than it has, or a file that cannot be read,
-    refuses nothing. O(messages + ranks ** 2), for a pattern that was asked for recently O(1), or
-    linear in the length of its file.
+    refuses nothing. O(messages + ranks ** 2); for one of the last patterns O(1), or linear in the
+    length of its file.
 
     :param pattern: value of ``hpc:pattern``; None: uniform
     :param ranks: VMs of the group, members included
@@ -65,8 +65,8 @@ def _traffic(pattern: str, ranks: int, directory: files.Path | None) -> Traffic:
     return _of_steps(name, detail, ranks)
 
 
-# A request asks for its pattern to plan by it, to remark on it and to explain its plan, and so do
-# those that follow it. By the content: a file may have changed. At most 35 MB each.
+# A request needs its traffic for the plan and for remarks, and the next one needs it again. By the
+# content: a file may have changed. At most 35 MB each.
 @lru_cache(maxsize=2)
 def _of_matrix(content: bytes, name: str, ranks: int) -> Traffic:
     return rank_bytes.of_matrix(matrix_in(content, name, ranks))
