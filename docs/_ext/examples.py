@@ -17,9 +17,9 @@ import numpy as np
 from hpc_sched import topology
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.counterfactual.recording import LeftOut, logged_input
-from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.core.logged.decision_entry import DecisionEntry, LeafCandidates
 from hpc_sched.core.logged.decision_summary import LANDED, SHADOW, LoggedLanding, LoggedPlan
 from hpc_sched.core.plan import planner

@@ -5,6 +5,7 @@ import re
 from hpc_sched.core.constraints.extra_spec import NAMESPACE, ExtraSpec, one_of
 from hpc_sched.core.constraints.values import ALL
 
+APP_CLASS = "hpc:app_class"
 APP_CLASSES = ("extreme", "sync", "async", "none")
 HOPS, BOTTLENECK, ISOLATED = OBJECTIVES = ("hops", "bottleneck", "isolated")
 
@@ -52,7 +53,7 @@ TRAFFIC = ExtraSpec(
 
 _SPECS = (
     ExtraSpec(
-        "hpc:app_class",
+        APP_CLASS,
         "|".join(APP_CLASSES),
         one_of(APP_CLASSES),
         "What the group's VMs run, which decides how they are placed. ``extreme``: tightly "

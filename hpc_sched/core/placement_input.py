@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, server_group_policy
 from hpc_sched.core.constraints.server_group_policy import HardPolicy
-from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.core.plan.objective import Objective
 from hpc_sched.core.plan.problem import KeptSums, Problem, host_counts
 from hpc_sched.core.plan.result import Plan

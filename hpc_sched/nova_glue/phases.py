@@ -16,7 +16,7 @@ from hpc_sched.nova_glue.claim.doubt import Doubt
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io.fabric import Fabric
-from hpc_sched.nova_glue.read import inputs, request_spec
+from hpc_sched.nova_glue.read import input_reader, request_spec
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.read.instances.group_members import LookUp
 from hpc_sched.nova_glue.read.room.allocation_candidates import CandidateOrder
@@ -70,7 +70,7 @@ class ServedGroup:
     def read(
         cls, call: Call, fabric: Fabric, colocated: Callable[[], ColocatedInstances]
     ) -> Self | None:
-        """Return the group of a request that is first seen, as :func:`inputs.read` does."""
+        """Return the group of a request that is first seen, as :func:`input_reader.read` does."""
         turns = []
 
         def look_up(
@@ -81,7 +81,9 @@ class ServedGroup:
             anew = claim_conditions.obstacle() is not None
             return partial(turn.look_up, known=in_flight, anew=anew)
 
-        found = inputs.read(call.spec, call.states, fabric, colocated, look_up, follower_holds.read)
+        found = input_reader.read(
+            call.spec, call.states, fabric, colocated, look_up, follower_holds.read
+        )
         if found is None:
             return None
         claims = RequestClaims(GroupPlacement(found), turns[0])
@@ -91,7 +93,7 @@ class ServedGroup:
     def read_again(self, doubt: Doubt) -> bool:
         """Read what a claim has put in doubt; False if that would change nothing."""
         group, turn = self.group, self.claims.turn
-        found = inputs.read_again(
+        found = input_reader.read_again(
             group.inputs,
             doubt.hosts,
             partial(turn.look_up, anew=doubt.anew) if doubt.members else None,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from nova import objects
 from nova.scheduler import host_manager
 
-from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.nova_glue.decide.unplanned_request import UnplannedRequest
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.io.fabric import Fabric

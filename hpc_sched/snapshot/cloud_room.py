@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hpc_sched.core import extra_specs
+from hpc_sched.core.extra_spec_names import APP_CLASS
 from hpc_sched.snapshot import group_fit, request_builder, what_if
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.host_usage import FabricUsage
@@ -48,7 +48,7 @@ def hpc_flavors(cloud: Cloud) -> list[Flavor]:
     found = (
         flavor
         for flavor in cloud.snapshot.flavors
-        if flavor.extra_specs.get(extra_specs.APP_CLASS, "none") != "none"
+        if flavor.extra_specs.get(APP_CLASS, "none") != "none"
     )
     return sorted(found, key=lambda flavor: flavor.name)
 

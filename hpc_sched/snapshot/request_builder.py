@@ -10,6 +10,7 @@ import numpy as np
 from hpc_sched.core import extra_specs
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.core.objectives.stated_objective import stated_objective
 from hpc_sched.core.plan.gathering import Gathering
 from hpc_sched.core.sharing import mdobp_classes
@@ -64,7 +65,7 @@ class SnapshotRequest:
 
     cloud: Cloud
     request: GroupQuery
-    hpc_specs: extra_specs.HPCSpecs
+    hpc_specs: HPCSpecs
     group: GroupRequest  # rows are the hypervisors of the snapshot
     rooms: snapshot_rooms.SnapshotRooms  # what is free; the check of the group
 
@@ -221,7 +222,7 @@ def _is_unplanned(cloud: Cloud, request: GroupQuery) -> bool:
     )
 
 
-def _hpc_specs(cloud: Cloud, specs: Mapping[str, str]) -> extra_specs.HPCSpecs:
+def _hpc_specs(cloud: Cloud, specs: Mapping[str, str]) -> HPCSpecs:
     return extra_specs.read(
         specs, {}, cloud.description.request_levels, nova_options.defaults(cloud.snapshot)
     )
@@ -230,7 +231,7 @@ def _hpc_specs(cloud: Cloud, specs: Mapping[str, str]) -> extra_specs.HPCSpecs:
 def _group_request(
     cloud: Cloud,
     request: GroupQuery,
-    hpc_specs: extra_specs.HPCSpecs,
+    hpc_specs: HPCSpecs,
     topology: Topology,
     room: Array,
     rooms: snapshot_rooms.SnapshotRooms,

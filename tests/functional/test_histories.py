@@ -20,7 +20,7 @@ from oslo_utils import timeutils
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.core.constraints import Constraints
-from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.core.room.resource_request import RequestGroup, ResourceRequest
 from hpc_sched.nova_glue.claim import group_turns
 from hpc_sched.nova_glue.read import request_spec

@@ -13,8 +13,8 @@ from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.counterfactual.costs import decided
 from hpc_sched.core.counterfactual.recorded_objective import logged_objective
 from hpc_sched.core.counterfactual.recording import LeftOut, RemovedHosts, logged_input
-from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.core.logged.decision_entry import DecisionEntry
 from hpc_sched.core.logged.decision_summary import LoggedPlan, LoggedRejection
 from hpc_sched.core.plan.objective import Isolation, LeastBottleneck, Objective

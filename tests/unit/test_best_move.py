@@ -10,8 +10,8 @@ import pytest
 
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.counterfactual.best_move import Move, best_move, is_apart, level_name
-from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.topology.model import Topology
 
 LEVELS = ("leaf", "pod", "core")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
-from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.core.plan.gathering import Gathering
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.topology.model import Topology

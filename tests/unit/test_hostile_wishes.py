@@ -12,15 +12,17 @@ from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.constraints import group_size, max_leaves, server_group_policy
 from hpc_sched.core.constraints.extra_spec import MAX_VALUE
 from hpc_sched.core.extra_spec_names import (
+    APP_CLASS,
     MAX_REPORTED,
     MAX_SHOWN,
 )
-from hpc_sched.core.extra_specs import Defaults, HPCSpecs
+from hpc_sched.core.extra_specs import Defaults
+from hpc_sched.core.hpc_specs import HPCSpecs
 from tests.counted_calls import calls_of
 
 LEVELS = ("leaf", "pod", "core")
 KEYS = (
-    extra_specs.APP_CLASS,
+    APP_CLASS,
     extra_specs.APP_NAME,
     extra_specs.CACHE_SCORE,
     "hpc:group_size",

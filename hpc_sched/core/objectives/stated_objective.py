@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from hpc_sched.core.arrays import Mask
 from hpc_sched.core.extra_spec_names import HOPS, ISOLATED
-from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.core.plan.objective import TRADEOFF, Isolation, LeastBottleneck, Objective
 from hpc_sched.topology.capacities import LinkDefaults, capacities
 from hpc_sched.topology.model import Topology

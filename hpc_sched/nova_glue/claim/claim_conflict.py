@@ -18,7 +18,7 @@ from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io import request_deadline
-from hpc_sched.nova_glue.read.inputs import read_again
+from hpc_sched.nova_glue.read.input_reader import read_again
 from hpc_sched.nova_glue.read.instances import group_members
 
 # Looks at the others until they have moved, and seconds between two looks, doubled each time.

@@ -5,7 +5,7 @@ from nova import objects
 from oslo_log import log as logging
 
 from hpc_sched import exceptions
-from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.core.plan.objective import LeastBottleneck
 from hpc_sched.core.plan.result import Refusal
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement

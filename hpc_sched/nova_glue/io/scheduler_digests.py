@@ -1,7 +1,8 @@
 """The digests of what this nova-scheduler uses: its options, topology and interference index.
 
 Schedulers with equal digests and versions do not differ in what hpc_sched decides by, but for the
-files of ``pattern_directory``. Other options of Nova are not covered. Digests are in the log and in each record of the decision log.
+files of ``pattern_directory``. Other options of Nova are not covered. Digests are in the log and in
+each record of the decision log.
 """
 
 import json

@@ -12,7 +12,8 @@ from nova.scheduler import utils as scheduler_utils
 from oslo_context import context as oslo_context
 
 from hpc_sched.core import extra_specs as core_extra_specs
-from hpc_sched.core.extra_specs import Defaults, FlavorFaults, HPCSpecs
+from hpc_sched.core.extra_specs import Defaults, FlavorFaults
+from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER

@@ -12,7 +12,8 @@ from hpc_sched import exceptions
 from hpc_sched.core.constraints.constraint import LevelConstraint
 from hpc_sched.core.constraints.extra_spec import NAMESPACE
 from hpc_sched.core.constraints.values import CONSTRAINTS
-from hpc_sched.core.extra_specs import APP_CLASS, APP_NAME, CACHE_SCORE
+from hpc_sched.core.extra_spec_names import APP_CLASS
+from hpc_sched.core.extra_specs import APP_NAME, CACHE_SCORE
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, GROUP_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins

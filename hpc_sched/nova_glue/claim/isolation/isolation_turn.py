@@ -35,7 +35,7 @@ from hpc_sched.nova_glue.claim.holds import store
 from hpc_sched.nova_glue.claim.request_claims import RequestClaims
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io.allocations import Answer
-from hpc_sched.nova_glue.read.inputs import read_again
+from hpc_sched.nova_glue.read.input_reader import read_again
 
 # Commits until one is made: each time another isolated group, or a move, was faster.
 MAX_COMMITS = 32
@@ -46,7 +46,7 @@ def commit(claims: RequestClaims) -> Doubt | None:
 
     If nothing is in doubt and it is not committed, see :func:`check`, there was no time. One call
     to Placement; for each commit that another one has preceded one more, and what
-    :func:`inputs.read_again` says.
+    :func:`input_reader.read_again` says.
     """
     for attempt in range(MAX_COMMITS):
         # Where the others are may have been read again since it was checked.
