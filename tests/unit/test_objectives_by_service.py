@@ -83,8 +83,13 @@ def test_a_plan_of_least_bottleneck_by_services_is_the_one_by_hops():
 #         /           \
 #      pod0           pod1
 #     /    \         /    \
-#  leaf0  leaf1   leaf2  leaf3     4 nodes each, of one service each, which takes one VM
-def test_no_plan_is_made_below_a_switch_whose_services_take_too_few_vms(monkeypatch):
+#  leaf0  leaf1   leaf2  leaf3     4 nodes each
+@pytest.mark.parametrize(
+    ("service_of", "plans"),
+    [(lambda node: f"ironic-{node[2]}", 1), (lambda node: f"ironic-{node[:2]}", 3)],
+    ids=["a leaf has a node of each service", "each leaf has one service, which takes one VM"],
+)
+def test_one_plan_is_made_for_each_level_until_the_group_fits(monkeypatch, service_of, plans):
     fabric = Topology.from_tree(
         {
             "core": {
@@ -96,7 +101,7 @@ def test_no_plan_is_made_below_a_switch_whose_services_take_too_few_vms(monkeypa
     room = [1] * len(fabric.hosts)
     group = Group(
         topology=fabric,
-        places=[(f"ironic{node[1]}", node) for node in fabric.hosts],
+        places=[(service_of(node), node) for node in fabric.hosts],
         room=room,
         free=room,
         members={},
@@ -106,13 +111,13 @@ def test_no_plan_is_made_below_a_switch_whose_services_take_too_few_vms(monkeypa
         max_per_host=1,
         constraints=NO_CONSTRAINTS,
     )
-    real, planned = objective_plan.plan_by_service, []
+    real, made = objective_plan.plan_by_service, []
     monkeypatch.setattr(
         objective_plan,
         "plan_by_service",
-        lambda request, *args: planned.append(int(request.room.sum())) or real(request, *args),
+        lambda request, *args: made.append(request) or real(request, *args),
     )
     nothing_used = Isolation(np.zeros(len(fabric.switches), dtype=np.bool_))
     answer = replace(group.request(), objective=nothing_used).decide()
-    assert sorted(answer.leaves) == list(fabric.leaves)
-    assert planned == [len(fabric.hosts)]
+    assert len(answer.leaves) == (1 if plans == 1 else 4)
+    assert len(made) == plans
