@@ -465,13 +465,22 @@ READS: Mapping[str, Read] = {
         _siblings, _true_siblings, api=1, each_cell=1, cells=("cell1",), is_small=True
     ),
     f"a group of {GROUP} as the scheduler sees it": Read(
-        _group("wide"), _true_members("wide"), api=2, each_cell=1
+        # One for the launches of those that are being placed.
+        _group("wide"),
+        _true_members("wide"),
+        api=3,
+        each_cell=1,
     ),
     "a group in every state as the scheduler sees it": Read(
-        _group("mixed"), _true_members("mixed"), api=2, each_cell=1
+        _group("mixed"), _true_members("mixed"), api=3, each_cell=1
     ),
     f"a group of which {GROUP} VMs are to be placed": Read(
-        _group("coming"), _true_members("coming"), api=1, cells=()
+        _group("coming"),
+        _true_members("coming"),
+        api=2,
+        cells=(),
+        # Half of all rows are wanted, by their uuids.
+        whole=frozenset({"build_requests"}),
     ),
     "a group of 16 as the scheduler sees it": Read(
         _group("small7"), _true_members("small7"), api=2, each_cell=1, is_small=True

@@ -189,7 +189,8 @@ def test_a_request_for_a_group_of_thousands_is_placed_as_the_truth_has_it(
 ):
     with collected() as sent:
         found = placed_in(tmp_path, states_of(databases))
-    assert len(sent) == 4  # the group, the cells and both of them, once for all VMs
+    # The group, the launches of those that wait, the cells and both of them, once for all VMs.
+    assert len(sent) == 5
     vms = databases.population.by_group["wide"]
     waiting = [vm for vm in vms if vm.build_request]
     young = [vm.uuid for vm in waiting if vm.build_request == databases.population.now]

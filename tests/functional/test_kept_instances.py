@@ -433,7 +433,8 @@ def test_requests_at_the_same_time_share_what_is_kept(kept):
         kept.destroy(kept.add("n4")[0])
         with futures.ThreadPoolExecutor(8) as pool:
             asked = [
-                pool.submit(colocated_instances.read_hosts, request(), states) for _ in range(16)
+                pool.submit(colocated_instances.read_hosts, f"vm-{one}", states)
+                for one in range(16)
             ]
             found = [one.result() for one in asked]
         assert all(len(one.at["n3", "n3"]) == 2 + number for one in found)

@@ -37,6 +37,10 @@ CONF = nova.conf.CONF
 
 pytestmark = pytest.mark.usefixtures("two_pods")
 
+# It draws the leaves of the group so that in the order of the fabric, in which its VMs are placed,
+# the one that is not filled is the last.
+LAST_LEAF_NOT_FILLED = "00000000-0000-4000-8000-000000000001"
+
 
 @pytest.fixture
 def claimed(monkeypatch) -> Callable[..., States]:
@@ -194,6 +198,7 @@ def test_spares_that_are_not_needed_any_more_go(group, often, claimed, count, le
     group(queue=queue_of(count), left=count)
     for placed, number in zip((0, 4, 8), leaves, strict=True):
         request = spec(count=count, uuid=uuids.vm000)
+        request.instance_group.uuid = LAST_LEAF_NOT_FILLED
         before = _begun(claimed(count), request, placed)
         after = run(before, request, *_group_and_rack(), index=placed)
         free = {state.host for state in after if not state.num_instances}
@@ -207,6 +212,7 @@ def test_hosts_with_a_vm_of_a_group_with_soft_anti_affinity_are_no_spares(group,
     CONF.set_override("max_attempts", 1, "scheduler")
     group(queue=queue_of(6), left=6)
     request = spec(count=6, uuid=uuids.vm000, vcpus=4)
+    request.instance_group.uuid = LAST_LEAF_NOT_FILLED
     before = _begun(claimed(6), request, 4)
     # A leaf with a VM on each host, and two leaves without a VM.
     assert [sum(state.num_instances == n for state in before) for n in (0, 1)] == [8, 4]

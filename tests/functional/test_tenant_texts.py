@@ -303,6 +303,21 @@ def others_not_looked_up(patch: pytest.MonkeyPatch) -> Asking:
     return offered(hosts), request
 
 
+def isolated_others_unread(patch: pytest.MonkeyPatch) -> Asking:
+    asking = group_of(patch, 5, constraints={"objective": "isolated"})
+    hosts_have(
+        patch, {}, HostInstances(at={}, in_flight_unknown="Placement at SecretUrl is silent")
+    )
+    return asking
+
+
+def isolated_without_a_claim(patch: pytest.MonkeyPatch) -> Asking:
+    """Nothing can be claimed on these hosts, and no leaf holds the group."""
+    asking = group_of(patch, 5, constraints={"objective": "isolated"})
+    hosts_have(patch, {}, HostInstances(at={}))
+    return asking
+
+
 # Whether the operator's text has names, of switches, hosts, types, cells or applications.
 WITH_NAMES = [
     no_room,
@@ -319,6 +334,7 @@ WITH_NAMES = [
     extreme_without_proof,
     others_not_looked_up,
     beside_others,
+    isolated_others_unread,
 ]
 WITHOUT_NAMES = [
     members_apart,
@@ -338,6 +354,7 @@ WITHOUT_NAMES = [
     no_group,
     no_group_and_bad,
     no_class,
+    isolated_without_a_claim,
 ]
 
 

@@ -82,13 +82,19 @@ def test_the_topology_chooses_the_leaf_and_mdobp_the_host_whatever_nova_prefers(
     # Leaf after leaf, none of them interrupted by another.
     assert [host[:4] for host in found] == sorted((host[:4] for host in found), key=leaves.index)
     state = known(request)
+    # First the plan: the eight hosts with the best angles of its leaf, in the order of the fabric.
+    planned, others = found[:8], found[8:]
+    assert planned == sorted(planned)
     # And in each leaf in the order of the angles, as far as they differ.
     packing, topology = state.group.request().problem().packing, state.group.inputs.topology
     assert packing is not None
     cosine = _cosines(packing.free / packing.usable, packing.demand / packing.usable)
     for leaf in leaves:
-        angles = [cosine[topology.index_of(host)] for host in found if host.startswith(leaf)]
+        angles = [cosine[topology.index_of(host)] for host in others if host.startswith(leaf)]
         assert angles == sorted(angles, reverse=True)
+        if leaf == leaves[0]:
+            assert {host[:4] for host in planned} == {leaf}
+            assert min(cosine[topology.index_of(host)] for host in planned) >= max(angles)
 
 
 def _cosines(shares: np.ndarray, wants: np.ndarray) -> list[float]:
