@@ -238,13 +238,14 @@ OPTS = [
         "bottleneck_tradeoff",
         default=float(TRADEOFF),
         min=0,
+        max=1e6,
         mutable=True,
         help="How much more harm a plan of ``hpc:objective=bottleneck`` may do to others than the "
         "plan of least Hop-Byte, as a part of what that one does. Harm is the sum over switches of "
         "what the group sends through the uplinks of each, by their capacity. With 0.3 it is at "
-        "most 1.3 times that of the plan of least Hop-Byte; with 0 no more. A larger "
-        "number lets such groups run faster on fabrics that are oversubscribed, and slows their "
-        "neighbours more.",
+        "most 1.3 times that of the plan of least Hop-Byte; with 0 no more, and 1000000 is "
+        "hardly a bound. A larger number lets such groups run faster on oversubscribed fabrics, "
+        "and slows their neighbours more.",
     ),
     cfg.BoolOpt(
         "allow_user_hints",

@@ -135,3 +135,44 @@ def test_what_isolation_costs_is_shown_in_hop_byte(path, tmp_path, capsys):
     # Of 6 VMs 4 would be in leaf1, and 2 in another leaf.
     made = record(path, Links(used=("leaf1", "leaf2")), count=6)
     assert "cost nothing: hpc:objective=isolated" in explained(capsys, made, tmp_path)
+
+
+def test_a_topology_that_cannot_be_read_is_an_error(path, tmp_path, capsys):
+    log = tmp_path / "decisions.json"
+    log.write_text(json.dumps(record(path, count=9)) + "\n")
+    missing = str(tmp_path / "missing.yaml")
+    arguments = ["explain", "job", "--decision-log", str(log), "--topology", missing]
+    assert main.main(arguments) == 1
+    assert missing in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        (FABRIC.replace("uplinks: {leaf: 1 x 100}\n", ""), "the topology states no uplinks"),
+        (FABRIC.replace("leaf4", "leaf5"), "a decision was made with another topology"),
+    ],
+    ids=["no uplinks", "another one"],
+)
+def test_a_named_topology_that_says_nothing_of_bottlenecks_is_noted(
+    path, tmp_path, capsys, text, note
+):
+    other = tmp_path / "other.yaml"
+    other.write_text(text)
+    log = tmp_path / "decisions.json"
+    log.write_text(json.dumps(record(path, count=9)) + "\n")
+    arguments = ["explain", "job", "--decision-log", str(log), "--topology", str(other)]
+    assert main.main(arguments) == 0
+    out, err = capsys.readouterr()
+    assert "would have chosen" not in out
+    assert f"note: {note}" in err
+
+
+def test_the_trade_off_is_that_of_nova_conf(path, tmp_path, capsys):
+    # The plan with less bottleneck does 1.12 times the harm.
+    conf = tmp_path / "nova.conf"
+    conf.write_text("[hpc_sched]\nbottleneck_tradeoff = 0.1\n")
+    made = record(path, count=9)
+    out = explained(capsys, made, tmp_path, "--topology", path, "--config-file", str(conf))
+    assert "would have chosen a plan that is as good" in out
+    assert "would have chosen: Hop-Byte 90" in explained(capsys, made, tmp_path, "--topology", path)

@@ -259,3 +259,50 @@ def test_a_ratio_of_an_unknown_level_is_an_error(empty, capsys):
     code, _, err = fits(capsys, *arguments)
     assert code == 1
     assert "--oversubscription: expected LEVEL=RATIO,... with names of leaf, pod, core" in err
+
+
+@pytest.mark.parametrize(
+    ("pattern", "note", "traffic"),
+    [
+        ("halo2:3x4", "", "by halo2:3x4 on average"),
+        ("halo2:4x2", "a grid of 8 VMs, the group has 12", "the same to all others"),
+    ],
+)
+def test_a_pattern_counts_for_the_final_size_of_a_group(tmp_path, capsys, pattern, note, traffic):
+    wishes = {"objective": "bottleneck", "pattern": pattern, "group_size": "12"}
+    grows = flavor("grows", 16, app_class="sync", **wishes)
+    path = saved(tmp_path, flavors=[grows], topology=FABRIC)
+    arguments = ("--snapshot", path, "--flavor", "grows", "--count", "8", "--frontier", *SLIM)
+    code, out, err = fits(capsys, *arguments)
+    assert code == 0
+    assert note in err
+    assert bool(err) == bool(note)
+    assert f"If each VM sends 1 GB, {traffic}" in out
+
+
+def test_the_ratio_of_a_level_without_uplinks_states_none(empty, capsys):
+    arguments = ("--snapshot", empty, "--flavor", "full", "--count", "8", "--frontier")
+    code, _, err = fits(capsys, *arguments, "--oversubscription", "core=4")
+    assert code == 0
+    assert "note: no uplinks are stated, so 1 : 1 is assumed" in err
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"leaf": 0}, "0.001"),
+        ({"leaf": "x"}, "'x'"),
+        (["leaf"], "expected an object, found ['leaf']"),
+        (4, "expected an object, found 4"),
+    ],
+    ids=str,
+)
+def test_a_wrong_ratio_of_a_snapshot_is_an_error_with_its_option(tmp_path, capsys, value, expected):
+    options = {"uplink_oversubscription": value}
+    path = saved(tmp_path, flavors=[FULL], topology=FABRIC, options=options)
+    code, out, err = fits(
+        capsys, "--snapshot", path, "--flavor", "full", "--count", "8", "--frontier"
+    )
+    assert (code, out) == (1, "")
+    assert "options['uplink_oversubscription']: " in err
+    assert expected in err

@@ -358,3 +358,14 @@ def test_a_group_by_another_objective_is_shown_with_it(tmp_path, capsys, objecti
     assert line in lines
     # One by bottleneck is spread on purpose.
     assert any(one.startswith("best move") for one in lines) == (objective == "isolated")
+
+
+@pytest.mark.parametrize("app_class", ["none", "async"])
+def test_the_objective_of_a_class_that_does_not_mind_the_fabric_is_not_shown(
+    tmp_path, capsys, app_class
+):
+    kind = flavor("loose", 16, objective="bottleneck", app_class=app_class)
+    vms = [server("a", "n01", kind), server("b", "n09", kind)]
+    path = saved(tmp_path, vms, [group("job", vms)])
+    assert main.main(["group", "show", "job", "--snapshot", path]) == 0
+    assert "objective" not in capsys.readouterr().out

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hpc_sched.cli.main import main
@@ -326,6 +327,34 @@ def test_a_trace_has_drawn_patterns_with_a_network():
     slow = max(factors())
     results(*arguments)
     assert (slow > 1.1, max(factors())) == (True, 1.0)
+
+
+def leaf_ratios(requested: RequestedRuns) -> set[float]:
+    """Return what plans have as links of hosts over uplinks, of each leaf."""
+    topology, found = requested.scenario.cluster.topology, requested.scenario.capacities
+    below = np.bincount(topology.leaf_index, found.hosts, len(topology.switches))
+    leaves = np.unique(topology.leaf_index)
+    return set((below[leaves] / found.switches[leaves]).tolist())
+
+
+@pytest.mark.parametrize("network", [[], ALWAYS], ids=["without a network", "with one"])
+def test_plans_by_bottleneck_have_the_uplinks_of_a_generated_fabric(network: list[str]):
+    jobs = [*JOBS[:-1], "bottleneck"]
+    assert leaf_ratios(results(*jobs, *GENERATED, *network)) == {2.0}
+
+
+@pytest.mark.parametrize("network", [[], ALWAYS], ids=["without a network", "with one"])
+def test_plans_by_bottleneck_have_the_uplinks_that_options_of_a_snapshot_state(
+    folder: Path, network: list[str]
+):
+    state = snapshots.saved(
+        folder, options={"uplink_oversubscription": {"leaf": 4.0}}, topology=snapshots.FABRIC
+    )
+    arguments = ["--synthetic", "4", "--size", "constant:2", "--snapshot", state, *network]
+    found = results(*arguments, "--policy", "bottleneck")
+    assert leaf_ratios(found) == {4.0}
+    assert found.settings["oversubscription"]["leaf"] == 4.0
+    assert not any("oversubscribed" in note for note in found.notes)
 
 
 def test_a_snapshot_has_a_network(folder: Path):

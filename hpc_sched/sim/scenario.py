@@ -4,7 +4,7 @@ import csv
 import math
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
@@ -51,7 +51,9 @@ class Scenario:
     ranking: ProcessorRanking = UNRANKED  # of processor types
     model: RuntimeModel | None = None
     network: JobNetwork | None = None  # None: no job waits for messages
-    tradeoff: Fraction | None = TRADEOFF  # of plans of least bottleneck
+    tradeoff: Fraction | None = TRADEOFF  # of plans of least bottleneck; None: without a bound
+    # Without a network, where the topology states none.
+    links: LinkDefaults = field(default_factory=LinkDefaults)
     mtbf: float | None = None  # s between two failures of one host; None: hosts do not fail
     repair: float = 3600.0  # s, mean
     requeue: bool = True
@@ -96,7 +98,7 @@ class Scenario:
         """What uplinks and hosts' links carry: in the network, or as the topology states."""
         if self.network is not None:
             return self.network.links.capacities()
-        return capacities(self.cluster.topology, LinkDefaults())
+        return capacities(self.cluster.topology, self.links)
 
     def draws(self, policy: str) -> bool:
         """True if the runs of a policy with two seeds may differ.
@@ -196,5 +198,5 @@ def _files(
 
     rows = csv.writer(opened("jobs.csv"))
     record = JobRecord if scenario.network is None else NetworkedJobRecord
-    rows.writerow(field.name for field in fields(record))
+    rows.writerow(column.name for column in fields(record))
     return rows.writerow, partial(print, file=opened("events.txt")) if scenario.events else None

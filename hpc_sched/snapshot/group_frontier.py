@@ -79,7 +79,7 @@ def of(
         answer = decided(replace(state.group, objective=objective), NO_LIMIT)
         return answer if isinstance(answer, Plan) else None
 
-    is_searched = loads.traffic(state.request.count).traffic is not None
+    is_searched = loads.traffic(state.group.whole).traffic is not None
     most = frontier.MOST_BY_PATTERN if is_searched else frontier.MOST_PLANS
     return frontier.frontier(plan_by, loads.of_plan, loads.objective, most)
 
@@ -90,10 +90,14 @@ def with_own(found: frontier.Frontier, own: FrontierPlan) -> tuple[list[Frontier
     An isolated plan may be worse than all others.
     """
     plans = list(found.plans)
+    at = len(plans)
     for i, one in enumerate(plans):
-        if one.costs[:2] == own.costs[:2]:
+        if one.costs == own.costs:
             return plans, i
-    return [*plans, own], len(plans)
+        if one.costs[:2] == own.costs[:2]:
+            # It does less harm, which no objective minimises: the group does not get it.
+            at = i + 1
+    return [*plans[:at], own, *plans[at:]], at
 
 
 def vms_by_leaf(state: SnapshotRequest, plan: Plan) -> list[int]:
@@ -116,13 +120,12 @@ def notes(state: SnapshotRequest, loads: LinkLoads) -> Iterator[str]:
     ratios = nova_options.objective_options(state.cloud.snapshot).links.oversubscription
     topology = state.cloud.description
     yield from lint.unknown_levels(topology, ratios)
-    is_stated = states_uplinks(state.cloud.topology) or ratios.keys() & set(topology.request_levels)
-    if not is_stated:
+    if not states_uplinks(state.cloud.topology, ratios):
         yield (
             "no uplinks are stated, so 1 : 1 is assumed: state uplinks or oversubscription in the "
             "topology, uplink_oversubscription in nova.conf, or --oversubscription"
         )
-    if remark := loads.traffic(state.request.count).remark:
+    if remark := loads.traffic(state.group.whole).remark:
         yield remark
     if loads.objective.pattern == RING:
         yield (

@@ -5,12 +5,11 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from hpc_sched.core import extra_specs
 from hpc_sched.core.arrays import Mask
 from hpc_sched.core.extra_spec_names import ISOLATED
 from hpc_sched.core.objectives.used_uplinks import used_uplinks
-from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.flavor_objective import objective_of
 from hpc_sched.topology.model import Topology
 
 
@@ -38,18 +37,16 @@ def users_of_uplinks(cloud: Cloud, own: Collection[str], topology: Topology) -> 
 
 def _others(cloud: Cloud, own: Collection[str]) -> Mapping[str, Counter[str]]:
     """Return the VMs by host of each other isolated group, by its name, or a VM's without one."""
-    defaults = nova_options.defaults(cloud.snapshot)
-    levels = cloud.description.request_levels
+    left_out = frozenset(own)
     is_isolated: dict[int, bool] = {}  # by flavor: many VMs have the same
     names: dict[str, str] = {}
     groups: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for server in cloud.snapshot.servers:
         host, flavor = cloud.host_of.get(server.uuid), server.flavor
-        if host is None or server.uuid in own:
+        if host is None or server.uuid in left_out:
             continue
         if id(flavor) not in is_isolated:
-            specs = extra_specs.read(flavor.extra_specs, {}, levels, defaults)
-            is_isolated[id(flavor)] = specs.objective == ISOLATED and not specs.is_flat
+            is_isolated[id(flavor)] = objective_of(cloud, flavor) == ISOLATED
         if is_isolated[id(flavor)]:
             group = cloud.group_of.get(server.uuid)
             key = (group.uuid if group is not None else server.reservation_id) or server.uuid

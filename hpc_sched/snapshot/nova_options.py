@@ -4,7 +4,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from oslo_config import cfg
+from oslo_config import cfg, types
 
 from hpc_sched import conf, exceptions
 from hpc_sched.core.extra_specs import Defaults
@@ -27,16 +27,25 @@ def option(snapshot: Snapshot, name: str) -> Any:
 
     :raises exceptions.SnapshotError: for an invalid value
     """
-    opt = _OPTS[name]
-    if snapshot.options.get(name) is None:
+    opt, value = _OPTS[name], snapshot.options.get(name)
+    if value is None:
         return opt.default
+    if isinstance(opt.type, types.Dict) and not isinstance(value, str):
+        value = _dict_text(name, value)
     try:
-        value = opt.type(snapshot.options[name])
+        value = opt.type(value)
         conf.check_value(opt, value)
         return value
     except (AttributeError, TypeError, ValueError) as failure:
         # AttributeError: oslo.config expects a text if the value is no number.
         raise exceptions.SnapshotError(f"options[{name!r}]: {failure}") from failure
+
+
+def _dict_text(name: str, value: object) -> str:
+    """Return a dict as nova.conf has it: oslo.config checks no values of one that is a dict."""
+    if not isinstance(value, Mapping):
+        raise exceptions.SnapshotError(f"options[{name!r}]: expected an object, found {value!r}")
+    return ",".join(f"{key}:{each}" for key, each in value.items())
 
 
 def defaults(snapshot: Snapshot) -> Defaults:

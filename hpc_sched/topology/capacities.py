@@ -8,7 +8,7 @@ The one answer for all that counts traffic. In this order a switch has
 * the rate of the links below it
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -74,9 +74,16 @@ def states_links(topology: Topology) -> bool:
     return bool(topology.host_links) or not np.isnan(_stated_rates(topology)).all()
 
 
-def states_uplinks(topology: Topology) -> bool:
-    """True if a description states uplinks of known rate, or an oversubscription."""
-    return bool(topology.oversubscription) or not np.isnan(_stated_rates(topology)).all()
+def states_uplinks(topology: Topology, ratios: Collection[str] = ()) -> bool:
+    """True if uplinks of known rate are stated, or the oversubscription of a level that has any.
+
+    :param ratios: levels whose oversubscription an option states
+    """
+    has_uplinks = np.array([switch.parent for switch in topology.switches]) >= 0
+    levels = {topology.levels[at - 1] for at in topology.switch_levels[has_uplinks].tolist()}
+    if not levels.isdisjoint({*topology.oversubscription, *ratios}):
+        return True
+    return not np.isnan(_stated_rates(topology)[has_uplinks]).all()
 
 
 def with_ratios(topology: Topology, ratios: Mapping[str, float]) -> Topology:

@@ -5,6 +5,7 @@ import itertools
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.traffic import rank_bytes
 from hpc_sched.core.traffic.patterns import PATTERNS
+from hpc_sched.snapshot.group_frontier import with_own
 from hpc_sched.topology import Topology
 from hpc_sched.topology.capacities import LinkDefaults, capacities
 from tests.unit import bottleneck_cases
@@ -209,3 +211,28 @@ def test_few_plans_are_made_where_few_may_be():
     assert found is not None
     assert len(made) <= 4
     assert len(found.plans) >= 2
+
+
+def loaded(bottleneck: int, hop_bytes: int, harm: int) -> FrontierPlan:
+    """Return a plan by its costs alone."""
+    plan = SimpleNamespace(hop_bytes=hop_bytes)
+    return FrontierPlan(plan, PlanLoads(Fraction(bottleneck), Fraction(harm)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("own", "costs", "chosen"),
+    [
+        (loaded(7, 12, 11), [(9, 10, 10), (7, 12, 11), (5, 20, 13)], 1),
+        # It does more harm than another plan as good in all else, and is shown beside it.
+        (loaded(7, 12, 14), [(9, 10, 10), (7, 12, 11), (7, 12, 14), (5, 20, 13)], 2),
+        # An isolated plan may be worse than all others.
+        (loaded(9, 30, 20), [(9, 10, 10), (7, 12, 11), (5, 20, 13), (9, 30, 20)], 3),
+    ],
+    ids=["one of them", "more harm", "worse than all"],
+)
+def test_the_plan_that_the_group_gets_is_among_those_shown(own, costs, chosen):
+    found = Frontier((loaded(9, 10, 10), loaded(7, 12, 11), loaded(5, 20, 13)))
+    plans, number = with_own(found, own)
+    assert [one.costs for one in plans] == costs
+    assert number == chosen
+    assert plans[number].costs == own.costs

@@ -6,18 +6,22 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from oslo_config import cfg
+
 from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_conf, output, sources
 from hpc_sched.cli.common.argument_types import argument, at_least_zero, flag, number, repeated
 from hpc_sched.cli.common.base_command import HPCSchedCommand
+from hpc_sched.configuration.objective_options import objective_options
 from hpc_sched.configuration.option_value import value_of
 from hpc_sched.core.counterfactual.by_bottleneck import KnownLinks
 from hpc_sched.core.objectives.stated_objective import ObjectiveOptions
+from hpc_sched.core.plan.objective import TRADEOFF
 from hpc_sched.core.plan.time_limit import TimeLimit
+from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.cloud import find_one
 from hpc_sched.snapshot.log import decision_costs, logged_decisions, record_text
 from hpc_sched.snapshot.log.logged_decisions import Record
-from hpc_sched.snapshot.nova_options import objective_options
 from hpc_sched.snapshot.snapshot_model import Group, Server, Snapshot
 from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
@@ -109,7 +113,12 @@ def _costs(
     limit = TimeLimit.after(args.timeout)
     # The newest first: time may not suffice for all.
     links = search.links()
-    entries = (logged_decisions.entry_of(record) for record, _ in reversed(pairs))
+    entries = [logged_decisions.entry_of(record) for record, _ in reversed(pairs)]
+    if links is not None and any(links.is_of_another(entry) for entry in entries):
+        output.note(
+            "a decision was made with another topology: what hpc:objective=bottleneck would have "
+            "chosen for it is not known"
+        )
     costs = [
         decision_costs.costs_of(entry, args.why_not, search.fabric, limit, links)
         for entry in entries
@@ -137,9 +146,10 @@ class _Search:
         self._args = args
         self._snapshot = sources.snapshot_of(args) if args.snapshot is not None else None
         self._path: str | None = args.decision_log
+        self._conf: cfg.ConfigOpts | None = None
         if self._path is None and self._snapshot is None:
-            options = nova_conf.read(args, "a file of records with --decision-log")
-            if not (path := value_of(options, "decision_log")):
+            self._conf = nova_conf.read(args, "a file of records with --decision-log")
+            if not (path := value_of(self._conf, "decision_log")):
                 raise exceptions.ConfigError(
                     "[hpc_sched] decision_log is not set: no decisions are kept; name a file "
                     "with --decision-log"
@@ -165,19 +175,32 @@ class _Search:
         return self._records(uuids, [_is_on(uuid) for uuid in uuids])
 
     def links(self) -> KnownLinks | None:
-        """Return the links of --topology or of the snapshot; None if they are not known."""
+        """Return the links of --topology or of the snapshot; None if they are not known.
+
+        :raises exceptions.HPCSchedError: for a --topology that cannot be read
+        """
+        is_named = self._args.topology is not None
         snapshot = self._snapshot
         has_topology = snapshot is not None and snapshot.topology is not None
-        if self._args.topology is None and not has_topology:
+        if (not is_named and not has_topology) or (topology := self.fabric()) is None:
             return None
-        try:
-            topology = self.fabric()
-        except exceptions.HPCSchedError:  # only --why-not needs it
-            return None
-        if topology is None:
-            return None
-        options = ObjectiveOptions() if snapshot is None else objective_options(snapshot)
-        return KnownLinks.of(topology, options)
+        links = KnownLinks.of(topology, self._objective_options())
+        if links is None and is_named:
+            output.note(
+                "the topology states no uplinks: what hpc:objective=bottleneck would choose is "
+                "not known"
+            )
+        return links
+
+    def _objective_options(self) -> ObjectiveOptions:
+        """Return the options of the snapshot or of nova.conf; without both those as delivered."""
+        if self._snapshot is not None:
+            return nova_options.objective_options(self._snapshot)
+        options = self._conf or nova_conf.read_if_any(self._args)
+        if options is None:
+            output.note(f"no nova.conf is at hand: bottleneck_tradeoff is {float(TRADEOFF):g}")
+            return ObjectiveOptions()
+        return objective_options(options)
 
     def _fabric(self) -> Topology | None:
         try:

@@ -106,7 +106,9 @@ def shown(state: SnapshotRequest, plan: Plan) -> ShownFrontier:
         found = group_frontier.of(state, loads, progress)
     if found is None:
         raise exceptions.RequestError("there is no plan of least Hop-Byte")
-    plans, chosen = group_frontier.with_own(found, FrontierPlan(plan, loads.of_plan(plan)))
+    own = loads.of_plan(plan)
+    tradeoff = found.tradeoff_of(own) if state.hpc_specs.objective == BOTTLENECK else None
+    plans, chosen = group_frontier.with_own(found, FrontierPlan(plan, own, tradeoff))
     is_uniform = loads.traffic(plan.count).traffic is None
     traffic = "the same to all others" if is_uniform else f"by {loads.objective.pattern} on average"
     return ShownFrontier(state, plans, chosen, found.is_whole, traffic)

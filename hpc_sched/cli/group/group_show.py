@@ -8,8 +8,8 @@ from hpc_sched.cli.common.argument_types import argument, flag, number
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.group import mpi_files
 from hpc_sched.core.extra_spec_names import BOTTLENECK, ISOLATED
-from hpc_sched.core.extra_specs import OBJECTIVE
 from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.flavor_objective import objective_of
 from hpc_sched.snapshot.groups import live_migration, server_groups
 from hpc_sched.snapshot.snapshot_model import Group
 from hpc_sched.topology import plurals
@@ -101,7 +101,7 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
                 **_summary(best),
             }
             return tuple(summary), [tuple(summary.values())]
-        self.below = [*_picture(found, shown), *_objective(shown), *_best_move(found, best)]
+        self.below = [*_picture(found, shown), *_objective(found, shown), *_best_move(found, best)]
         rows: list[tuple[str | None, ...]] = []
         for server in shown.servers:
             host = found.host_of.get(server.uuid)
@@ -134,9 +134,10 @@ def _summary(best: live_migration.GroupMove | None) -> dict[str, object]:
     }
 
 
-def _objective(placed: server_groups.GroupPlacement) -> list[str]:
+def _objective(cloud: Cloud, placed: server_groups.GroupPlacement) -> list[str]:
     """Return the line on what the places are best by, if that is not the least Hop-Byte."""
-    stated = {server.flavor.extra_specs.get(OBJECTIVE) for server in placed.servers}
+    flavors = {id(server.flavor): server.flavor for server in placed.servers}
+    stated = {objective_of(cloud, flavor) for flavor in flavors.values()}
     texts = {
         BOTTLENECK: "bottleneck: spread so that its busiest link carries less",
         ISOLATED: "isolated: no uplinks that other isolated groups use",

@@ -11,6 +11,8 @@ from hpc_sched.sim.jobs import communication
 from hpc_sched.sim.jobs.communication import Communications
 from hpc_sched.sim.network.links import fat_tree, of_description
 from hpc_sched.sim.network.neighbours.job_speeds import LINKS, JobNetwork
+from hpc_sched.snapshot import nova_options
+from hpc_sched.snapshot.snapshot_model import Snapshot
 from hpc_sched.topology.capacities import LinkDefaults, states_links, with_ratios
 from hpc_sched.topology.compare import lint, uplinks
 from hpc_sched.topology.model import Topology
@@ -56,25 +58,40 @@ def communications_of(args: argparse.Namespace) -> Communications | None:
     return Communications(patterns, default_run.shares(args))
 
 
+def link_defaults(
+    snapshot: Snapshot | None, topology: Topology, fabric: FatTree | None
+) -> LinkDefaults:
+    """Return what links have that the topology does not state: of the snapshot's options, or as
+    the ports of a generated fabric have it.
+
+    :param fabric: the generated one, or None
+    """
+    if snapshot is not None:
+        return nova_options.objective_options(snapshot).links
+    if fabric is None or fabric.down_to_up is None:
+        return LinkDefaults()
+    return LinkDefaults(dict.fromkeys(topology.levels[:-1] or topology.levels, fabric.down_to_up))
+
+
 def job_network(
     args: argparse.Namespace,
     communications: Communications | None,
     topology: Topology,
-    fabric: FatTree | None,
+    defaults: LinkDefaults,
 ) -> tuple[JobNetwork | None, tuple[str, ...]]:
     """Return the network, or None if jobs do not communicate, and notes.
 
     Of each level the ratio of the argument holds, else the uplinks or the ratio of the topology,
-    else the ratio of the generated fabric, else 1.
+    else the default, else 1.
 
-    :param fabric: the generated one, or None
+    :param defaults: see :func:`link_defaults`
     :raises exceptions.ConfigError: for an unknown level, or a ratio out of bounds
     """
     if communications is None:
         return None, ()
     below_roots = topology.levels[:-1] or topology.levels
-    generated = fabric.down_to_up if fabric is not None else None
-    ratios = dict.fromkeys(below_roots, generated or 1.0) | dict(topology.oversubscription)
+    known = {n: ratio for n, ratio in defaults.oversubscription.items() if n in topology.levels}
+    ratios = {**dict.fromkeys(below_roots, 1.0), **known, **topology.oversubscription}
     given: Mapping[str, float] = {}
     if args.oversubscription is not None:
         given = named_values.numbers(
@@ -85,9 +102,7 @@ def job_network(
     stated = with_ratios(topology, given)
     if states_links(stated):
         ratios |= {**lint.oversubscription(stated), **given}
-        links = of_description(
-            stated, LinkDefaults(), usual_rate=_HOST_RATE, host_latency=_HOST_LATENCY
-        )
+        links = of_description(stated, defaults, usual_rate=_HOST_RATE, host_latency=_HOST_LATENCY)
     else:
         links = fat_tree(
             topology,

@@ -134,7 +134,9 @@ def _ratios(scenario: Scenario, fabric: FatTree | None) -> Mapping[str, float] |
         return scenario.network.ratios
     if fabric is None:
         topology = scenario.cluster.topology
-        return {**topology.oversubscription, **lint.oversubscription(topology)} or None
+        ratios = scenario.links.oversubscription
+        known = {level: ratios[level] for level in topology.levels if level in ratios}
+        return {**known, **topology.oversubscription, **lint.oversubscription(topology)} or None
     return fabric.down_to_up
 
 

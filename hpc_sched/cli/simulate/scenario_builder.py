@@ -58,8 +58,9 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     source, jobs, description, more = job_source.jobs_of(args, cluster, communications)
     model, model_notes = _model(args, cluster)
     generated = default_run.fabric(args)
+    links = network_setting.link_defaults(snapshot, cluster.topology, generated)
     network, network_notes = network_setting.job_network(
-        args, communications, cluster.topology, generated
+        args, communications, cluster.topology, links
     )
     ranking = _ranking(args, snapshot, model)
     sharing = SharingRules.of(args, snapshot)
@@ -82,6 +83,7 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
         model=model,
         network=network,
         tradeoff=_tradeoff(args, snapshot),
+        links=links,
         prices=args.price,
         vm=(args.cores_per_vm, 0),
         measured=default_run.measured(args, jobs),
@@ -201,7 +203,7 @@ def _model(
     )
 
 
-def _tradeoff(args: argparse.Namespace, snapshot: Snapshot | None) -> Fraction | None:
+def _tradeoff(args: argparse.Namespace, snapshot: Snapshot | None) -> Fraction:
     """Return the bound on the harm of plans by bottleneck: the argument's, else the snapshot's."""
     if args.bottleneck_tradeoff is not None:
         return tradeoff_of(args.bottleneck_tradeoff)

@@ -33,9 +33,14 @@ class KnownLinks:
     @classmethod
     def of(cls, topology: Topology, options: ObjectiveOptions) -> "KnownLinks | None":
         """Return the links of a topology, or None if neither it nor an option states uplinks."""
-        if not states_uplinks(topology) and not options.links.oversubscription:
+        if not states_uplinks(topology, options.links.oversubscription):
             return None
         return cls(topology, options, digests.of(canonical_text.lines_of(topology)))
+
+    def is_of_another(self, entry: DecisionEntry) -> bool:
+        """True if a decision by hops was made with another topology, or if that is not recorded."""
+        is_by_hops = entry.plan is not None and entry.objective is None
+        return is_by_hops and (entry.scheduler is None or entry.scheduler.topology != self.digest)
 
     def under(self, record: Topology) -> Capacities | None:
         """Return the capacities in the part of the fabric that a record has, or None.
@@ -85,7 +90,7 @@ def by_bottleneck(
     is_by_hops = entry.objective is None and request.objective is None
     if plan is None or not is_by_hops or limit.has_passed():
         return None
-    if entry.scheduler is None or entry.scheduler.topology != links.digest:
+    if links.is_of_another(entry):
         return None
     known = links.under(request.topology)
     if known is None:

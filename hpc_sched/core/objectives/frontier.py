@@ -40,12 +40,18 @@ class Frontier:
     """The plans of a group, from the least Hop-Byte to the least bottleneck."""
 
     plans: tuple[FrontierPlan, ...]
-    is_whole: bool = True  # False if there may be others with a bottleneck between two of them
+    # False if there may be others with a bottleneck between two of them, and a trade-off that
+    # differs from theirs by more than 1/64 of the largest.
+    is_whole: bool = True
 
     @property
     def hops(self) -> FrontierPlan:
         """The plan of least Hop-Byte."""
         return self.plans[0]
+
+    def tradeoff_of(self, loads: PlanLoads) -> Fraction:
+        """Return the least trade-off within which a plan with some loads is."""
+        return _tradeoff(loads.harm, self.hops.loads.harm)
 
 
 def frontier(
@@ -99,13 +105,7 @@ class _Probes:
         found = self._made(replace(self.objective, tradeoff=tradeoff))
         if found is None:
             return None
-        return replace(found, tradeoff=max(self.tradeoff_of(found), Fraction(0)))
-
-    def tradeoff_of(self, found: FrontierPlan) -> Fraction:
-        """Return the least trade-off within which a plan is."""
-        if not self.least_harm:
-            return Fraction(0)
-        return found.loads.harm / self.least_harm - 1
+        return replace(found, tradeoff=_tradeoff(found.loads.harm, self.least_harm))
 
     def _made(self, objective: LeastBottleneck | None) -> FrontierPlan | None:
         self.left -= 1
@@ -153,6 +153,10 @@ def _between(
         if one.loads.bottleneck < low.loads.bottleneck:
             gaps.append((bound, low, one))
     return found, not gaps
+
+
+def _tradeoff(harm: Fraction, least: Fraction) -> Fraction:
+    return max(harm / least - 1, Fraction(0)) if least else Fraction(0)
 
 
 def _depth(low: FrontierPlan, high: FrontierPlan) -> Fraction:

@@ -1,6 +1,5 @@
 """What the plan of a group is best by, as its flavor and the options state it."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,7 +17,7 @@ class ObjectiveOptions:
     """The options of [hpc_sched] on objectives."""
 
     links: LinkDefaults = field(default_factory=LinkDefaults)
-    tradeoff: Fraction | None = TRADEOFF
+    tradeoff: Fraction = TRADEOFF
     pattern_directory: str | None = None
 
 
@@ -47,6 +46,6 @@ def stated_objective(
     )
 
 
-def tradeoff_of(number: float) -> Fraction | None:
-    """Return the bound that an option states, exactly as it is written; None for infinity."""
-    return Fraction(str(number)) if math.isfinite(number) else None
+def tradeoff_of(number: float) -> Fraction:
+    """Return the bound that an option states, as it is written, to nine digits of its fraction."""
+    return Fraction(str(number)).limit_denominator(10**9)

@@ -1,6 +1,7 @@
 """The other jobs on the cluster of one job: scattered, or packed as the hops plan leaves them."""
 
 import random
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import NO_CONSTRAINTS
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.objectives.used_uplinks import used_uplinks
 from hpc_sched.core.plan.objective import Objective
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.plan.tie_order import TieOrder
@@ -46,12 +48,9 @@ class DrawnNeighbours:
     @property
     def uses_uplinks(self) -> Mask:
         """Whether another job uses the uplinks of each switch. Shape (switches,)."""
-        used = np.zeros(len(self.topology.switches), dtype=np.bool_)
-        for job in self.jobs:
-            for switch_of in self.topology.groups[:, job.hosts]:
-                switches, ranks = np.unique(switch_of, return_counts=True)
-                used[switches[ranks < len(job.hosts)]] = True
-        return used
+        names = self.topology.hosts
+        jobs = (Counter(names[host] for host in job.hosts.tolist()) for job in self.jobs)
+        return used_uplinks(self.topology, jobs)
 
 
 def drawn_neighbours(topology: Topology, seed: int, kind: str, taken: float) -> DrawnNeighbours:
@@ -78,7 +77,7 @@ def drawn_neighbours(topology: Topology, seed: int, kind: str, taken: float) -> 
         if count + len(job.hosts) <= taken * len(topology.hosts):
             kept.append(job)
             count += len(job.hosts)
-    if kind == SCATTERED:
+    if kept and kind == SCATTERED:
         places = np.array(draw.sample(range(len(topology.hosts)), count), dtype=np.int64)
         ends = np.cumsum([len(job.hosts) for job in kept])[:-1]
         parts = np.split(places, ends)

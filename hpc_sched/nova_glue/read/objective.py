@@ -4,20 +4,15 @@ from dataclasses import replace
 
 import nova.conf
 
-from hpc_sched import conf
+from hpc_sched.configuration.objective_options import objective_options
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.objectives.stated_objective import (
-    ObjectiveOptions,
-    stated_objective,
-    tradeoff_of,
-)
+from hpc_sched.core.objectives.stated_objective import stated_objective
 from hpc_sched.core.plan.objective import Isolation, LeastBottleneck, Objective
 from hpc_sched.core.traffic.stated_pattern import stated_traffic
 from hpc_sched.nova_glue import failures
 from hpc_sched.nova_glue.io.fabric import Fabric
 from hpc_sched.nova_glue.read.isolated_instances import IsolatedInstances
 from hpc_sched.nova_glue.read.request_spec import RequestedGroup
-from hpc_sched.topology.capacities import LinkDefaults
 from hpc_sched.topology.model import Topology
 
 CONF = nova.conf.CONF
@@ -34,11 +29,7 @@ def of(
     :param topology: with all hosts of the group
     :param isolated: instances of other isolated groups; None for another objective
     """
-    options = ObjectiveOptions(
-        LinkDefaults(conf.uplink_oversubscription(CONF), conf.number(CONF, "host_link_rate")),
-        tradeoff_of(conf.number(CONF, "bottleneck_tradeoff")),
-        conf.text(CONF, "pattern_directory"),
-    )
+    options = objective_options(CONF)
     others = isolated or IsolatedInstances((), in_flight=False, unverified=None)
     found = stated_objective(
         request.hpc_specs, topology, options, lambda whole: others.used_uplinks(whole, fabric)
@@ -53,7 +44,7 @@ def ignored(group: GroupRequest) -> tuple[str, ...]:
         return ()
     if policy is not None and policy.counts_nodes:
         return (f"hpc:objective=bottleneck: with policy {policy.policy} on nodes of one service",)
-    everyone = group.awaiting + int(group.members.sum())
+    everyone = group.whole + int(group.members.sum())
     try:
         found = stated_traffic(objective.pattern, everyone, objective.pattern_directory).remark
     except Exception:
