@@ -493,31 +493,31 @@ def errors(conf: cfg.ConfigOpts) -> Iterator[ValueError]:
 
 def number(conf: cfg.ConfigOpts, name: str) -> float:
     """Return an option that is a number; its default if it is invalid."""
-    return float(_usable(conf, name))
+    return float(usable(conf, name))
 
 
 def text(conf: cfg.ConfigOpts, name: str) -> str | None:
     """Return an option that is a text, or None; its default if it is invalid."""
-    value = _usable(conf, name)
+    value = usable(conf, name)
     return None if value is None else str(value)
 
 
 def flag(conf: cfg.ConfigOpts, name: str) -> bool:
     """True if an option is true, or set; its default if it is invalid."""
-    return bool(_usable(conf, name))
+    return bool(usable(conf, name))
 
 
 def processor_speeds(conf: cfg.ConfigOpts) -> dict[str, float]:
     """Return the speeds of processor types; none if an entry is invalid."""
-    return dict(_usable(conf, "processor_speeds"))
+    return dict(usable(conf, "processor_speeds"))
 
 
 def uplink_oversubscription(conf: cfg.ConfigOpts) -> dict[str, float]:
     """Return the ratios that hold where a topology states none, by level; none if invalid."""
-    return dict(_usable(conf, "uplink_oversubscription"))
+    return dict(usable(conf, "uplink_oversubscription"))
 
 
-def _usable(conf: cfg.ConfigOpts, name: str) -> Any:
+def usable(conf: cfg.ConfigOpts, name: str) -> Any:
     """Return the value of an option; its default if a reloaded nova.conf has an invalid one.
 
     It is read where an error would end the request. The reload logs the fault.

@@ -27,7 +27,11 @@ DECIDING = {
         "permitted_hosts",
     },
     "plan.problem": {"Problem"},
-    "plan_by_service": {"plan_by_service", "plan_on_one_service", "rejected_on_one_service"},
+    "by_service.plan_by_service": {
+        "plan_by_service",
+        "plan_on_one_service",
+        "rejected_on_one_service",
+    },
     "by_service.service_rooms": {"largest", "room_on"},
     "constraints.server_group_policy": {
         "apply",

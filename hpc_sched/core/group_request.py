@@ -9,6 +9,11 @@ import numpy as np
 from hpc_sched.core import leaf_slots
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.by_service import service_rooms
+from hpc_sched.core.by_service.plan_by_service import (
+    plan_by_service,
+    plan_on_one_service,
+    rejected_on_one_service,
+)
 from hpc_sched.core.by_service.service_rooms import GroupRoom
 from hpc_sched.core.constraints import NO_CONSTRAINTS, level_of, server_group_policy
 from hpc_sched.core.constraints.group_size import GroupSize
@@ -29,11 +34,6 @@ from hpc_sched.core.plan.ranking import (
 from hpc_sched.core.plan.rejection import broken_by, conflict_of, largest_gang
 from hpc_sched.core.plan.result import Gang, Plan, Refusal, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit
-from hpc_sched.core.plan_by_service import (
-    plan_by_service,
-    plan_on_one_service,
-    rejected_on_one_service,
-)
 from hpc_sched.core.room.hypervisor_rooms import scarcest
 from hpc_sched.topology import plurals
 

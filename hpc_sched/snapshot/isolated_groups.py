@@ -1,15 +1,17 @@
-"""The uplinks that isolated groups of a snapshot use."""
+"""The objectives of a snapshot's groups, and the uplinks that isolated ones use."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from hpc_sched.core import extra_specs
 from hpc_sched.core.arrays import Mask
-from hpc_sched.core.extra_spec_names import ISOLATED
+from hpc_sched.core.extra_spec_names import HOPS, ISOLATED
 from hpc_sched.core.objectives.used_uplinks import used_uplinks
+from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.flavor_objective import objective_of
+from hpc_sched.snapshot.snapshot_model import Flavor
 from hpc_sched.topology.model import Topology
 
 
@@ -33,6 +35,17 @@ def users_of_uplinks(cloud: Cloud, own: Collection[str], topology: Topology) -> 
         for switch in np.flatnonzero(used_uplinks(topology, [hosts])).tolist():
             found.setdefault(topology.switches[switch].name, name)
     return found
+
+
+def objective_of(cloud: Cloud, flavor: Flavor) -> str:
+    """Return the objective of a flavor's groups; hops where the fabric does not matter."""
+    specs = extra_specs.read(
+        flavor.extra_specs,
+        {},
+        cloud.description.request_levels,
+        nova_options.defaults(cloud.snapshot),
+    )
+    return HOPS if specs.is_flat else specs.objective
 
 
 def _others(cloud: Cloud, own: Collection[str]) -> Mapping[str, Counter[str]]:

@@ -8,12 +8,12 @@ from oslo_config import cfg, types
 
 from hpc_sched import conf, exceptions
 from hpc_sched.core.extra_specs import Defaults
-from hpc_sched.core.objectives.stated_objective import ObjectiveOptions, tradeoff_of
+from hpc_sched.core.objectives import stated_objective
+from hpc_sched.core.objectives.stated_objective import ObjectiveOptions
 from hpc_sched.core.processors.processor_ranking import ProcessorRanking
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 from hpc_sched.enabled_plugins import EnabledPlugins
 from hpc_sched.snapshot.snapshot_model import Snapshot
-from hpc_sched.topology.capacities import LinkDefaults
 
 MAX_IO_OPS, MAX_INSTANCES = "max_io_ops_per_host", "max_instances_per_host"
 # Options of [filter_scheduler] that a snapshot has among its own, with Nova's defaults.
@@ -61,13 +61,7 @@ def defaults(snapshot: Snapshot) -> Defaults:
 
 def objective_options(snapshot: Snapshot) -> ObjectiveOptions:
     """Return the options on objectives of plans."""
-    return ObjectiveOptions(
-        LinkDefaults(
-            option(snapshot, "uplink_oversubscription"), option(snapshot, "host_link_rate")
-        ),
-        tradeoff_of(option(snapshot, "bottleneck_tradeoff")),
-        option(snapshot, "pattern_directory"),
-    )
+    return stated_objective.objective_options(functools.partial(option, snapshot))
 
 
 def enabled(snapshot: Snapshot) -> EnabledPlugins:

@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 import pytest
 
-from hpc_sched.core import largest_gangs, plan_by_service
+from hpc_sched.core import largest_gangs
+from hpc_sched.core.by_service import plan_by_service
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.result import Plan, Rejection

@@ -12,10 +12,9 @@ from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_conf, output, sources
 from hpc_sched.cli.common.argument_types import argument, at_least_zero, flag, number, repeated
 from hpc_sched.cli.common.base_command import HPCSchedCommand
-from hpc_sched.configuration.objective_options import objective_options
 from hpc_sched.configuration.option_value import value_of
 from hpc_sched.core.counterfactual.by_bottleneck import KnownLinks
-from hpc_sched.core.objectives.stated_objective import ObjectiveOptions
+from hpc_sched.core.objectives.stated_objective import ObjectiveOptions, objective_options
 from hpc_sched.core.plan.objective import TRADEOFF
 from hpc_sched.core.plan.time_limit import TimeLimit
 from hpc_sched.snapshot import nova_options
@@ -200,7 +199,7 @@ class _Search:
         if options is None:
             output.note(f"no nova.conf is at hand: bottleneck_tradeoff is {float(TRADEOFF):g}")
             return ObjectiveOptions()
-        return objective_options(options)
+        return objective_options(functools.partial(value_of, options))
 
     def _fabric(self) -> Topology | None:
         try:

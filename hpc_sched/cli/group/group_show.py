@@ -9,8 +9,8 @@ from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.group import mpi_files
 from hpc_sched.core.extra_spec_names import BOTTLENECK, ISOLATED
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.flavor_objective import objective_of
 from hpc_sched.snapshot.groups import live_migration, server_groups
+from hpc_sched.snapshot.isolated_groups import objective_of
 from hpc_sched.snapshot.snapshot_model import Group
 from hpc_sched.topology import plurals
 from hpc_sched.topology.switch_names import leaf_title

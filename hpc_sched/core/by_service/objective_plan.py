@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from hpc_sched.core.by_service.plan_by_service import plan_by_service
 from hpc_sched.core.constraints import level_of
 from hpc_sched.core.constraints.server_group_policy import HardPolicy
 from hpc_sched.core.placement_input import PlacementInput
 from hpc_sched.core.plan.objective import Isolation
 from hpc_sched.core.plan.rejection import rejected
 from hpc_sched.core.plan.result import Plan, Rejection
-from hpc_sched.core.plan_by_service import plan_by_service
 
 
 def plan(request: PlacementInput, policy: HardPolicy, sizes: Sequence[int]) -> Plan | Rejection:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from hpc_sched.core.arrays import Mask
 from hpc_sched.core.extra_spec_names import HOPS, ISOLATED
@@ -19,6 +20,18 @@ class ObjectiveOptions:
     links: LinkDefaults = field(default_factory=LinkDefaults)
     tradeoff: Fraction = TRADEOFF
     pattern_directory: str | None = None
+
+
+def objective_options(value_of: Callable[[str], Any]) -> ObjectiveOptions:
+    """Return the options on objectives.
+
+    :param value_of: returns the value of an option of [hpc_sched] by its name
+    """
+    return ObjectiveOptions(
+        LinkDefaults(value_of("uplink_oversubscription"), value_of("host_link_rate")),
+        tradeoff_of(value_of("bottleneck_tradeoff")),
+        value_of("pattern_directory"),
+    )
 
 
 def stated_objective(

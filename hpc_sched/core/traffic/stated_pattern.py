@@ -39,7 +39,7 @@ def stated_traffic(
     :param ranks: VMs of the group, members included
     :param directory: of the operator's matrices; None without one
     """
-    if pattern is None or pattern in _UNIFORM or ranks < 2:
+    if pattern is None or pattern in _UNIFORM or not ranks:
         return StatedTraffic(None)
     try:
         return StatedTraffic(_traffic(pattern, ranks, directory))

@@ -1,12 +1,13 @@
 """What the plan of a request is best by, if its flavor states an objective."""
 
 from dataclasses import replace
+from functools import partial
 
 import nova.conf
 
-from hpc_sched.configuration.objective_options import objective_options
+from hpc_sched import conf
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.objectives.stated_objective import stated_objective
+from hpc_sched.core.objectives.stated_objective import objective_options, stated_objective
 from hpc_sched.core.plan.objective import Isolation, LeastBottleneck, Objective
 from hpc_sched.core.traffic.stated_pattern import stated_traffic
 from hpc_sched.nova_glue import failures
@@ -29,7 +30,7 @@ def of(
     :param topology: with all hosts of the group
     :param isolated: instances of other isolated groups; None for another objective
     """
-    options = objective_options(CONF)
+    options = objective_options(partial(conf.usable, CONF))
     others = isolated or IsolatedInstances((), in_flight=False, unverified=None)
     found = stated_objective(
         request.hpc_specs, topology, options, lambda whole: others.used_uplinks(whole, fabric)
