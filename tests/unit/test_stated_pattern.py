@@ -13,7 +13,7 @@ from hpc_sched import exceptions
 from hpc_sched.core import extra_spec_names, extra_specs
 from hpc_sched.core.extra_specs import Defaults
 from hpc_sched.core.traffic import rank_bytes
-from hpc_sched.core.traffic.matrix_file import read_matrix
+from hpc_sched.core.traffic.matrix_file import content_of, matrix_in
 from hpc_sched.core.traffic.patterns import PATTERNS, grid
 from hpc_sched.core.traffic.rank_bytes import MOST_BYTES, MOST_RANKS, Traffic
 from hpc_sched.core.traffic.stated_pattern import stated_traffic
@@ -130,7 +130,7 @@ def test_a_wrong_matrix_counts_as_uniform_and_names_file_line_and_column(
     if text is not None:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(exceptions.RequestError) as raised:
-        read_matrix(path, 4)
+        matrix_in(content_of(path), str(path), 4)
     assert str(raised.value) == f"{tmp_path}/{expected}"
     assert remark("matrix:m", 4, tmp_path) == (
         f"hpc:pattern=matrix:m: {raised.value}; planned as uniform"

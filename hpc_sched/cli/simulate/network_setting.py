@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 
 from hpc_sched import exceptions
 from hpc_sched.cli.simulate import default_run
@@ -67,7 +68,10 @@ def link_defaults(
     :param fabric: the generated one, or None
     """
     if snapshot is not None:
-        return nova_options.objective_options(snapshot).links
+        links = nova_options.objective_options(snapshot).links
+        ratios = links.oversubscription
+        known = {level: ratios[level] for level in topology.levels if level in ratios}
+        return replace(links, oversubscription=known)
     if fabric is None or fabric.down_to_up is None:
         return LinkDefaults()
     return LinkDefaults(dict.fromkeys(topology.levels[:-1] or topology.levels, fabric.down_to_up))
@@ -90,8 +94,11 @@ def job_network(
     if communications is None:
         return None, ()
     below_roots = topology.levels[:-1] or topology.levels
-    known = {n: ratio for n, ratio in defaults.oversubscription.items() if n in topology.levels}
-    ratios = {**dict.fromkeys(below_roots, 1.0), **known, **topology.oversubscription}
+    ratios = {
+        **dict.fromkeys(below_roots, 1.0),
+        **defaults.oversubscription,
+        **topology.oversubscription,
+    }
     given: Mapping[str, float] = {}
     if args.oversubscription is not None:
         given = named_values.numbers(

@@ -134,9 +134,8 @@ def _ratios(scenario: Scenario, fabric: FatTree | None) -> Mapping[str, float] |
         return scenario.network.ratios
     if fabric is None:
         topology = scenario.cluster.topology
-        ratios = scenario.links.oversubscription
-        known = {level: ratios[level] for level in topology.levels if level in ratios}
-        return {**known, **topology.oversubscription, **lint.oversubscription(topology)} or None
+        stated = {**topology.oversubscription, **lint.oversubscription(topology)}
+        return {**scenario.links.oversubscription, **stated} or None
     return fabric.down_to_up
 
 

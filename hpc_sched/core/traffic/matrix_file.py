@@ -9,8 +9,6 @@
     1, 0, 10, 0
 """
 
-import os
-
 import numpy as np
 
 from hpc_sched import decimals, exceptions, files, table_file
@@ -20,14 +18,6 @@ from hpc_sched.core.arrays import Reals
 MAX_BYTES = 10_000_000
 MOST = 1e100  # of a number; beyond it, sums might not be finite
 _EXPECTED = f"a number from 0 to {MOST:g}"
-
-
-def read_matrix(path: files.Path, ranks: int) -> Reals:
-    """Return the matrix of a file. Shape (ranks, ranks).
-
-    :raises exceptions.RequestError: naming file, line, column and what was expected
-    """
-    return matrix_in(content_of(path), os.fspath(path), ranks)
 
 
 def content_of(path: files.Path) -> bytes:
