@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from hpc_sched.cli import main
 from hpc_sched.topology.readers import command_output
@@ -23,6 +24,8 @@ settings.register_profile(
     "nightly", settings.get_profile("repeatable"), max_examples=400, print_blob=True
 )
 settings.load_profile("repeatable")
+# It would also draw constants of our modules: of those that other tests of a process have loaded.
+providers.is_local_module_file = lambda path: False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -8,7 +8,6 @@ import nova.conf
 import pytest
 
 from hpc_sched import conf
-from hpc_sched.demo import nova_cloud  # noqa: F401 - first of all Nova: it chooses threads
 from hpc_sched.nova_glue.claim import group_turns
 from hpc_sched.nova_glue.claim.group_turns import GroupTurn
 from hpc_sched.nova_glue.claim.transaction.gang_claim import GangClaim

@@ -5,7 +5,6 @@ import weakref
 import pytest
 
 from hpc_sched import clock
-from hpc_sched.demo import nova_cloud  # noqa: F401 - first of all Nova: it chooses threads
 from hpc_sched.nova_glue.claim import hold_followup
 from hpc_sched.nova_glue.claim.holds import store
 from hpc_sched.nova_glue.io.allocations import Answer, Written

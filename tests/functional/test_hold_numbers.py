@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.demo import nova_cloud  # noqa: F401 - first of all Nova: it chooses threads
 from hpc_sched.nova_glue.claim.holds.hold_numbers import (
     LARGEST,
     amounts_of,
