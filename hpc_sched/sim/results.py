@@ -62,17 +62,25 @@ class Summary:
     goodput: float | None = None  # vcpu-hours of jobs done, as stated, over those of the cluster
     lost: float | None = None  # share of hosts' time that jobs lost by their neighbours
     uplink_use: float | None = None  # share of the leaves' uplinks in use
+    # With a limit of waiting for a preferred place only.
+    wait_limit: float | None = None
+    held: int | None = None  # jobs that could have started before they did, elsewhere
+    as_preferred: float | None = None  # share of the jobs that started, on their last hosts
 
 
 # Fields of Summary that are written only where a run has numbers for them.
 NETWORK_FIELDS = ("goodput", "lost", "uplink_use")
+WAITING_FIELDS = ("wait_limit", "held", "as_preferred")
 
 
 def written_fields(results: Sequence["Result"]) -> list[str]:
-    """Return the fields of Summary that files have: those of networks only where there is one."""
+    """Return the fields of Summary that files have.
+
+    Those of networks, and of waiting for a place, only where a run has them.
+    """
     empty = {
         name
-        for name in NETWORK_FIELDS
+        for name in (*NETWORK_FIELDS, *WAITING_FIELDS)
         if all(getattr(result.summary, name) is None for result in results)
     }
     return [each.name for each in fields(Summary) if each.name not in empty]
@@ -104,7 +112,7 @@ def result_of(
 
     :param is_drawn: whether another seed may give other numbers
     """
-    measures = simulation.measures
+    measures, held = simulation.measures, simulation.held
     jobs, integrals, window = measures.jobs, measures.integrals, measures.window
     usage, outcomes = integrals.usage, jobs.outcomes
     vcpu_use, memory_use = integrals.utilisation
@@ -149,6 +157,9 @@ def result_of(
         goodput=sum(kind.goodput for kind in sizes) if sizes else None,
         lost=jobs.lost,
         uplink_use=next(iter(integrals.uplink_use.values())) if sizes else None,
+        wait_limit=None if held is None else held.limit,
+        held=None if held is None else held.held(window),
+        as_preferred=None if held is None else held.preferred_share(window),
     )
     return Result(
         summary=summary,

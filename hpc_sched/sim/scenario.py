@@ -12,7 +12,7 @@ from typing import IO
 
 import numpy as np
 
-from hpc_sched import exceptions
+from hpc_sched import decimals, exceptions
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.cost import Prices
 from hpc_sched.core.plan.objective import TRADEOFF
@@ -27,6 +27,7 @@ from hpc_sched.sim.jobs.job_sources import Synthetic, TraceJobs
 from hpc_sched.sim.measured.measured_window import ALL_OF_IT, MeasuredPart
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.network.neighbours.job_speeds import JobNetwork
+from hpc_sched.sim.preference.place_preference import PlacePreference
 from hpc_sched.sim.queues.queue_discipline import DEFAULTS, QueueOptions
 from hpc_sched.sim.results import Result, result_of
 from hpc_sched.sim.runtime.runtime_model import RuntimeModel
@@ -47,6 +48,7 @@ class Scenario:
     interference: InterferenceRules = NO_RULES
     mdobp_classes: frozenset[str] = frozenset(mdobp_classes.DEFAULT)
     constraints: Constraints = NO_CONSTRAINTS
+    preferred: Constraints = NO_CONSTRAINTS  # of the places that jobs wait for
     homogeneous: str = "prefer"  # true, prefer or false
     ranking: ProcessorRanking = UNRANKED  # of processor types
     model: RuntimeModel | None = None
@@ -66,9 +68,10 @@ class Scenario:
     folder: Path | None = None  # of the files of each run's jobs and events
     events: bool = False  # whether to write the events
 
-    def input(self, policy: str, seed: int) -> SimulationInput:
+    def input(self, policy: str, seed: int, limit: float | None = None) -> SimulationInput:
         """Return the input of one run.
 
+        :param limit: of the wait for a preferred place, s; None: no place is preferred
         :raises exceptions.SimulationError: for an unknown policy
         """
         return SimulationInput(
@@ -79,6 +82,7 @@ class Scenario:
             interference=self.interference,
             mdobp_classes=self.mdobp_classes,
             constraints=self.constraints,
+            preference=None if limit is None else PlacePreference(self.preferred, limit),
             types=(
                 None
                 if self.homogeneous == "false"
@@ -117,15 +121,24 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a scenario, by its policy and seed."""
+    """One run of a scenario, by its policy, its limit of waiting and its seed."""
 
     policy: str
     seed: int
+    limit: float | None = None  # of the wait for a preferred place, s; None: none is preferred
+    is_one_of_limits: bool = False  # whether the policy has runs with other limits
+
+    @property
+    def label(self) -> str:
+        """The policy in tables: with several limits ``exact-plan@600``, as Slurm writes them."""
+        if self.limit is None or not self.is_one_of_limits:
+            return self.policy
+        return f"{self.policy}@{decimals.text_of(self.limit)}"
 
     @property
     def name(self) -> str:
         """Prefix of its file names."""
-        return f"{self.policy}-seed{self.seed}"
+        return f"{self.label}-seed{self.seed}"
 
 
 def simulate(
@@ -158,7 +171,7 @@ def simulate(
         with ExitStack() as stack:
             write_row, log = _files(scenario, run, stack)
             simulation = Simulation(
-                scenario.input(run.policy, run.seed),
+                scenario.input(run.policy, run.seed, run.limit),
                 scenario.discipline(),
                 scenario.source.jobs(run.seed),
                 failures=failures,
@@ -179,7 +192,7 @@ def simulate(
             f"{failure.filename or scenario.folder}: cannot be written: {failure.strerror}"
         ) from failure
     return result_of(
-        *(run.policy, run.seed, simulation, scenario.prices), is_drawn=scenario.draws(run.policy)
+        *(run.label, run.seed, simulation, scenario.prices), is_drawn=scenario.draws(run.policy)
     )
 
 

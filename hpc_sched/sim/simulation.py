@@ -11,6 +11,7 @@ from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import IdealPlacements, JobRecord, Outcome, SubmittedJob
 from hpc_sched.sim.measures import Measures
+from hpc_sched.sim.preference.held_jobs import HeldJobs
 from hpc_sched.sim.queues.domains import Domains
 from hpc_sched.sim.queues.running_jobs import RunningJobs
 from hpc_sched.sim.queues.waiting_jobs import WaitingJobs
@@ -66,6 +67,12 @@ class Simulation:
         self._run_times = RunTimes(setting, self.engine, self._end)
         self._ideal = IdealPlacements(setting.policy, with_places=setting.network is not None)
         self._empty = setting.empty_state()
+        # None: no job waits for a better place.
+        self.held = (
+            None
+            if setting.preference is None
+            else HeldJobs(setting, setting.preference, self.engine, self._log_event)
+        )
         self._more = False  # whether a job is still to be submitted
         self._repairs = 0  # pending repairs of hosts
         self._enter_next_job()
@@ -76,6 +83,14 @@ class Simulation:
     def domains(self) -> Domains:
         """The parts of the cluster that one job can use."""
         return Domains.of(self.setting)
+
+    @property
+    def chances(self) -> int:
+        """Number of events by which a job that had no place may have one.
+
+        Releases, repairs of hosts, and ends of holds.
+        """
+        return self.state.gains + (0 if self.held is None else self.held.ended)
 
     @property
     def now(self) -> float:
@@ -91,7 +106,8 @@ class Simulation:
         :raises exceptions.ConservationError: if a policy or the simulator used a slot twice
         """
         while (time := self.engine.peek()) <= until and not stopped():
-            if not (self._more or self.state.jobs or (self.waiting and self._repairs)):
+            is_held = self.held is not None and self.held.pending
+            if not (self._more or self.state.jobs or (self.waiting and self._repairs) or is_held):
                 break
             self.measures.advance(time, len(self.waiting))
             kinds = set()
@@ -124,9 +140,12 @@ class Simulation:
 
     def start(self, job: Job, accept: Callable[[PlacedJob], bool] | None = None) -> bool:
         """Start a waiting job if the policy finds hosts for it; return whether it did."""
-        placed = self.setting.placed(job, self.state)
+        where = self.setting if self.held is None else self.held
+        placed = where.placed(job, self.state)
         if placed is None or (accept is not None and not accept(placed)):
             return False
+        if self.held is not None:
+            self.held.started(placed)
         self.state.take(placed)
         del self.waiting[job.number]
         submitted = self._submitted_jobs[job.number]
@@ -138,6 +157,10 @@ class Simulation:
         if self._log is not None:
             self._log_event("start", job.number, placed.text(self.setting.cluster.topology))
         return True
+
+    def is_held(self, job: Job) -> bool:
+        """True if a waiting job could start, and waits for a better place."""
+        return self.held is not None and self.held.is_held(job)
 
     def wake(self, time: float) -> None:
         """Have the discipline called at a time to come, even if nothing else happens then."""

@@ -28,6 +28,7 @@ from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import Outcome
 from hpc_sched.sim.network.neighbours.job_speeds import JobNetwork
 from hpc_sched.sim.policies.placement_policy import NO_RANDOMNESS, PlacementRequest, Policy
+from hpc_sched.sim.preference.place_preference import PlacePreference
 from hpc_sched.topology.capacities import Capacities
 
 NO_LIMITS = Limits(math.inf, math.inf)
@@ -47,6 +48,7 @@ class SimulationInput:
     interference: InterferenceRules = NO_RULES
     mdobp_classes: frozenset[str] = frozenset(mdobp_classes.DEFAULT)  # for policies by class
     constraints: Constraints = NO_CONSTRAINTS  # of every job
+    preference: PlacePreference | None = None  # of every job; None: none waits for a better place
     types: ProcessorTypes | None = None  # None: policies ignore processor types
     one_type: bool = False  # whether a job must wait for hosts of one type
     # By the placement; None: no placement slows a job down.

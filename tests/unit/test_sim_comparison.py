@@ -18,7 +18,7 @@ from hpc_sched.sim.statistics.policy_comparison import Evidence, compare
 from hpc_sched.sim.statistics.sentences import about_marks
 from tests.sim_results import empty
 
-NOT_MEASURES = {"policy", "seed", "drawn", "jobs"}
+NOT_MEASURES = {"policy", "seed", "drawn", "jobs", "wait_limit"}
 
 
 def run(policy: str, seed: int = 1, **known) -> Result:

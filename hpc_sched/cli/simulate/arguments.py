@@ -18,7 +18,12 @@ from hpc_sched.cli.common.argument_types import (
     share,
     titled,
 )
-from hpc_sched.cli.simulate import default_run, drawn_arguments, network_arguments
+from hpc_sched.cli.simulate import (
+    default_run,
+    drawn_arguments,
+    network_arguments,
+    place_limits,
+)
 from hpc_sched.cli.simulate.drawn_arguments import stated
 from hpc_sched.core.constraints.constraint import LevelConstraint
 from hpc_sched.core.constraints.values import CONSTRAINTS
@@ -163,6 +168,12 @@ _RULES: tuple[Argument, ...] = (
     *(argument(one.option(), one.simulate_help, metavar="LEVEL")
         if issubclass(one, LevelConstraint) else number(one.option(), one.simulate_help)
         for one in CONSTRAINTS if one.simulate_help),
+    argument("--wait-for-place",
+        "a job that could only start on hosts that break --prefer, or --max-leaves, waits up to "
+        "this time for others, and then takes the best place there is; --max-leaves is a "
+        "preference then. With several limits, as in 0,300,1800, each policy runs with each of "
+        "them (default: --prefer never delays a job, and --max-leaves is always kept)",
+        type=place_limits.read, metavar="SECONDS,..."),
     number("--alpha",
         "limit of the cache score on a host, for policies that limit interference "
         "(default: that of the snapshot, else 100)", at_least_zero, "SCORE"),

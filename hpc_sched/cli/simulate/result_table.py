@@ -30,7 +30,16 @@ _COST_OF_A_RUN = (
     *("policy", "seed", "done", "refused", "left", "makespan", "factor_mean", "core_hours"),
     *("host_core_hours", "revenue", "revenue_per_host_hour", "revenue_per_host_core_hour"),
 )
-_OF_A_POLICY = ("policy", "runs", *(column.field for column in IMPORTANT))
+# The same with limits of waiting for a place: what a limit costs and what it gains.
+_LIMIT_OF_A_RUN = (
+    *("policy", "seed", "done", "refused", "left", "held", "wait_mean", "wait_median", "wait_p95"),
+    *("hop_byte_ratio", "leaf_ratio", "as_preferred"),
+)
+_IMPORTANT = tuple(column.field for column in IMPORTANT)
+_LIMIT_OF_A_POLICY = (
+    *("done", "refused", "left", "wait_mean", "wait_p95", "hop_byte_ratio", "leaf_ratio"),
+    "as_preferred",
+)
 _NETWORK = ("goodput", "lost")
 _COST_OF_A_POLICY = ("core_hours", "host_core_hours", "revenue_per_host_hour")
 
@@ -45,7 +54,8 @@ def of_runs(
     written = written_fields(results)
     names: Sequence[str] = written
     if formatter == TABLE and not all_columns:
-        names = _with_killed(_COST_OF_A_RUN if _has_prices(results) else _OF_A_RUN, results)
+        names = _COST_OF_A_RUN if _has_prices(results) else _OF_A_RUN
+        names = _with_killed(_LIMIT_OF_A_RUN if has_limits(results) else names, results)
         network = [name for name in _NETWORK if name in written]
         # Seconds in place of hops: a terminal has no room for both.
         names = [*(name for name in names if not network or name != "hops_per_pair"), *network]
@@ -65,7 +75,8 @@ def of_policies(results: Sequence[Result], comparison: Comparison, *, all_column
     cost = _COST_OF_A_POLICY if _has_prices(results) else ()
     written = written_fields(results)
     network = (name for name in _NETWORK if name in written)
-    names = _with_killed((*_OF_A_POLICY, *cost, *network), results)
+    of_all = _LIMIT_OF_A_POLICY if has_limits(results) else _IMPORTANT
+    names = _with_killed(("policy", "runs", *of_all, *cost, *network), results)
     if all_columns:
         names = ("policy", "runs", *(each.field for each in COLUMNS if each.field in written))
     marked, runs = _marked(comparison), Counter(result.summary.policy for result in results)
@@ -78,13 +89,18 @@ def of_policies(results: Sequence[Result], comparison: Comparison, *, all_column
     ]
 
 
-def below(comparison: Comparison, measured: MeasuredPart = ALL_OF_IT) -> Iterator[str]:
-    """Yield what the table means; with confidence intervals the differences to the baseline."""
+def below(
+    comparison: Comparison, measured: MeasuredPart = ALL_OF_IT, *, has_limits: bool = False
+) -> Iterator[str]:
+    """Yield what the table means; with confidence intervals the differences to the baseline.
+
+    :param has_limits: whether jobs wait for a preferred place
+    """
     if measured != ALL_OF_IT:
         yield from textwrap.wrap(f"Measured: {measured.sentence}.", _WIDTH)
     if comparison.evidence is Evidence.INTERVALS and len(comparison.policies) > 1:
         yield f"Difference to {comparison.policies[0].name}, seed by seed, in % of its mean:"
-        header = ["", *(column.field for column in IMPORTANT)]
+        header = ["", *(_LIMIT_OF_A_POLICY if has_limits else _IMPORTANT)]
         rows = [
             [policy.name, *(_percent(comparison.percent(policy, each)) for each in header[1:])]
             for policy in comparison.policies[1:]
@@ -118,6 +134,11 @@ def _with_killed(names: Sequence[str], results: Sequence[Result]) -> Sequence[st
         return names
     behind = names.index("refused") + 1
     return (*names[:behind], "killed", *names[behind:])
+
+
+def has_limits(results: Sequence[Result]) -> bool:
+    """True if the jobs of the runs wait for a preferred place."""
+    return any(result.summary.wait_limit is not None for result in results)
 
 
 def _has_prices(results: Sequence[Result]) -> bool:

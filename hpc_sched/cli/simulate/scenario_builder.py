@@ -9,7 +9,13 @@ from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import sources
-from hpc_sched.cli.simulate import default_run, job_source, network_setting, run_settings
+from hpc_sched.cli.simulate import (
+    default_run,
+    job_source,
+    network_setting,
+    place_limits,
+    run_settings,
+)
 from hpc_sched.cli.simulate.arguments import ALL
 from hpc_sched.cli.simulate.sharing_rules import SharingRules
 from hpc_sched.core.constraints import Constraints, level_of
@@ -20,6 +26,7 @@ from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanki
 from hpc_sched.sim.cluster import snapshot_cluster
 from hpc_sched.sim.cluster.cluster import Cluster, host_types, uniform
 from hpc_sched.sim.installed import POLICIES, QUEUES
+from hpc_sched.sim.preference import place_preference
 from hpc_sched.sim.runtime import calibration, runtime_model
 from hpc_sched.sim.scenario import Run, Scenario
 from hpc_sched.snapshot import nova_options
@@ -66,10 +73,10 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     sharing = SharingRules.of(args, snapshot)
     if sharing.index.performance:
         model = replace(model or runtime_model.RuntimeModel(), index=sharing.index)
-    constraints = Constraints(
+    stated = Constraints(
         **{one.name: getattr(args, one.name) for one in CONSTRAINTS if one.simulate_help}
     )
-    level_of(cluster.topology, constraints.bounds.level)
+    level_of(cluster.topology, stated.bounds.level)
     alike = ("queue", "homogeneous", "mtbf", "repair", "requeue", "overruns", "until")
     scenario = Scenario(
         cluster=cluster,
@@ -78,7 +85,8 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
         limits=sharing.limits,
         interference=sharing.interference,
         mdobp_classes=sharing.mdobp_classes,
-        constraints=constraints,
+        constraints=place_limits.kept(args, stated),
+        preferred=place_preference.preferred(stated, cluster.topology),
         ranking=ranking,
         model=model,
         network=network,
@@ -92,7 +100,8 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
         events=args.events,
         **{name: getattr(args, name) for name in alike},
     )
-    runs, run_notes = _runs(scenario, names, range(args.seed, args.seed + args.seeds))
+    seeds = range(args.seed, args.seed + args.seeds)
+    runs, run_notes = _runs(scenario, names, seeds, args.wait_for_place or (None,))
     unchanged = (
         "as the trace has them" if network is None else "by places and neighbours, see Network"
     )
@@ -116,6 +125,7 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
             *sharing.about,
             *([("Processor types", _ranking_text(ranking))] if ranked else []),
             *([] if args.price is None else [("Prices of a core-hour", str(args.price))]),
+            *place_limits.about(args),
         ),
         settings=run_settings.settings_of(args, scenario, runs, generated),
         notes=(
@@ -131,12 +141,21 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
 
 
 def _runs(
-    scenario: Scenario, names: Sequence[str], seeds: Sequence[int]
+    scenario: Scenario,
+    names: Sequence[str],
+    seeds: Sequence[int],
+    limits: Sequence[float | None],
 ) -> tuple[tuple[Run, ...], tuple[str, ...]]:
-    """Return a run for each policy and seed, but one for those that draw nothing, and a note."""
+    """Return a run for each policy, limit and seed, and a note.
+
+    One for all seeds where nothing is drawn.
+    """
     drawing = [name for name in names if scenario.draws(name)]
     runs = tuple(
-        Run(name, seed) for name in names for seed in (seeds if name in drawing else seeds[:1])
+        Run(name, seed, limit, is_one_of_limits=len(limits) > 1)
+        for name in names
+        for limit in limits
+        for seed in (seeds if name in drawing else seeds[:1])
     )
     if len(seeds) < 2 or len(drawing) == len(names):
         return runs, ()

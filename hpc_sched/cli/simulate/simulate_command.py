@@ -101,7 +101,12 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse, with exit code 2, arguments that exclude each other."""
+        prefers = args.prefer is not None or args.max_leaves is not None
         self.refuse(
+            (
+                args.wait_for_place is not None and not prefers,
+                "--wait-for-place needs --prefer or --max-leaves",
+            ),
             (args.events and args.output is None, "--events needs --output"),
             (
                 args.dask is not None and args.jobs != 1,
@@ -163,7 +168,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         comparison, all_columns = compare(found), bool(args.columns)
         self.below = [
             *result_table.of_kinds(found),
-            *result_table.below(comparison, measured),
+            *result_table.below(comparison, measured, has_limits=result_table.has_limits(found)),
         ]
         of_policies = comparison.evidence is Evidence.INTERVALS and not args.each_run
         if args.formatter == result_table.TABLE and of_policies:
@@ -195,6 +200,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
             ) from failure
         found: dict[Run, Result] = {}
         runs, jobs = requested.runs, requested.scenario.jobs
+        named = {(run.label, run.seed): run for run in runs}
         interval = 0.5 if sys.stderr.isatty() else 30.0  # seconds
         with tqdm(
             total=len(runs) * jobs, unit=" jobs", file=sys.stderr, mininterval=interval, delay=1
@@ -218,7 +224,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
             else:
                 try:
                     for result in sweep.in_parallel(requested.scenario, runs, args.jobs, args.dask):
-                        found[Run(result.summary.policy, result.summary.seed)] = result
+                        found[named[result.summary.policy, result.summary.seed]] = result
                         bar.update(jobs)
                 except KeyboardInterrupt:
                     self._interrupted = True

@@ -19,7 +19,14 @@ class Prefer(LevelConstraint):
         "``hpc:require``. Default: none.",
     )
 
+    simulate_help = "every job under one switch of a level, where there is room"
+
     @classmethod
     def bound(cls, value: Value, bounds: Bounds) -> Bounds:
         """Return bounds with the level as a preference."""
         return replace(bounds, preferred=str(value))
+
+    @classmethod
+    def of_jobs(cls, value: Value) -> str:
+        """Return what a level means for jobs."""
+        return f"under one switch of level {value} where there is room"

@@ -40,7 +40,7 @@ class Conservative:
         self._size: Size | None = None  # of the VMs of the first job
         self._is_by_slots = False  # whether all VMs had this size and one domain so far
         self._slots: SlotReservations | None = None  # while they have
-        self._gains, self._losses = 0, 0  # releases and failed hosts seen so far
+        self._chances, self._losses = 0, 0  # chances and failed hosts seen so far
         # Hosts that were up when the reservations were made.
         self._up: Mask = np.zeros(0, dtype=np.bool_)
         self._wake_up = -math.inf  # the last time at which the simulation was to call
@@ -48,7 +48,7 @@ class Conservative:
     def __call__(self, simulation: Simulation) -> None:
         """Start what can be started. O(depth * (running jobs + depth)) when a job has ended."""
         now, state = simulation.now, simulation.state
-        has_released = self._gains != state.gains
+        has_released = self._chances != simulation.chances
         has_other_hosts = (
             has_released or self._losses != state.losses or not len(self._up)
         ) and not np.array_equal(self._up, state.up)
@@ -67,7 +67,7 @@ class Conservative:
             self.reserved.clear()
             self._slots = None
             due = self._first(simulation)
-        self._gains, self._losses = state.gains, state.losses
+        self._chances, self._losses = simulation.chances, state.losses
         if has_other_hosts:
             self._up = state.up.copy()
         while due:

@@ -26,13 +26,13 @@ class Fcfs:
         """
         self._order = order
         self._most = most
-        self._blocked: tuple[int, int] | None = None  # first job, and releases seen so far
+        self._blocked: tuple[int, int] | None = None  # first job, and chances seen so far
 
     def __call__(self, simulation: Simulation) -> Job | None:
         """Start jobs from the head of the queue; return the first that cannot start, or None."""
         while simulation.waiting:
             head = self._order(simulation, self._most)[0]
-            seen = (head.number, simulation.state.gains)
+            seen = (head.number, simulation.chances)
             # A job that did not fit cannot fit before something is released.
             if self._blocked == seen or not simulation.start(head):
                 self._blocked = seen
@@ -68,13 +68,13 @@ class ListScheduling:
     def __init__(self) -> None:
         """Start with an empty queue."""
         self._not_fitting: set[int] = set()  # jobs without a place since the last release
-        self._gains = 0  # releases seen so far
+        self._chances = 0  # seen so far
 
     def __call__(self, simulation: Simulation) -> None:
         """Start what fits. O(waiting jobs) after a release, else O(new jobs), placements each."""
         # A job that did not fit cannot fit before something is released.
-        if self._gains != simulation.state.gains:
-            self._gains = simulation.state.gains
+        if self._chances != simulation.chances:
+            self._chances = simulation.chances
             self._not_fitting.clear()
         # New jobs are at the end of the queue; one that has lost a host has released others.
         latest = reversed(simulation.waiting.values())

@@ -19,7 +19,8 @@ class Reservation:
     """When the first job will have room, and what is free at that time.
 
     Room is counted below each switch of the required level, or on each island without one. A
-    job that runs beyond its estimate is expected to end at any moment: now.
+    job that runs beyond its estimate is expected to end at any moment: now. A job that is held for
+    a better place has room already.
     """
 
     def __init__(self, head: Job, simulation: Simulation) -> None:
@@ -27,7 +28,7 @@ class Reservation:
         state = simulation.state
         room = state.room(*head.size)
         self._head = head
-        self._seen = state.gains, state.losses
+        self._seen = simulation.chances, state.losses
         self._now = simulation.now
         self._accepting = state.accepts(*head.size)
         self._domain = simulation.domains.of_host
@@ -38,7 +39,11 @@ class Reservation:
         self._total = room.total
         self.time = math.inf
         self._next_end = math.inf  # of a job that counts as running then
-        self._wait_for_ends(simulation)
+        if simulation.is_held(head) and int(self._rooms.max()) >= head.count:
+            # It may start at any moment: as in Slurm's backfill, its room is kept from now on.
+            self.time = self._now
+        else:
+            self._wait_for_ends(simulation)
 
     def _wait_for_ends(self, simulation: Simulation) -> None:
         """Release what running jobs hold, in the order of their ends, until there is room."""
@@ -76,7 +81,7 @@ class Reservation:
         # Past its time, jobs that run beyond their estimates are expected to end now.
         self.time = max(self.time, now)
         self._now = now
-        return self._seen == (state.gains, state.losses)
+        return self._seen == (simulation.chances, state.losses)
 
     def can_allow(self, job: Job) -> bool:
         """True if there may be hosts on which a job is allowed. Spares most placements."""

@@ -119,6 +119,7 @@ COLUMNS = (
     Column("Wait", "mean", "wait_mean", LESS, duration, is_important=True),
     Column("Wait", "median", "wait_median", LESS, duration),
     Column("Wait", "95 %", "wait_p95", LESS, duration),
+    Column("Wait", "jobs held", "held", LESS, whole),
     Column("Bounded slowdown", "mean", "slowdown_mean", LESS, ratio, is_important=True),
     Column("Bounded slowdown", "95 %", "slowdown_p95", LESS, ratio),
     Column("Use", "vcpus, %", "vcpu_use", MORE, percent, _OCCUPIED),
@@ -126,6 +127,7 @@ COLUMNS = (
     Column("Hop-Byte", "over least", "hop_byte_ratio", LESS, ratio, _ISLAND, is_important=True),
     Column("Hops", "per pair", "hops_per_pair", LESS, ratio, _ISLAND),
     Column("Leaves", "over least", "leaf_ratio", LESS, ratio, is_important=True),
+    Column("Place", "as preferred, %", "as_preferred", MORE, percent),
     Column("Crossing jobs per leaf", "mean", "crossing", LESS, ratio),
     Column("Crossing jobs per leaf", "most", "most_crossing", LESS, whole),
     Column("Runtime", "factor", "factor_mean", LESS, ratio, is_important=True),
@@ -149,7 +151,9 @@ MEANINGS = (
      "lost a host; apart: done with VMs on several islands, which no Hop-Byte knows. The other "
      "columns are about jobs that were done."),
     ("Makespan", "From the first start to the last end."),
-    ("Wait", "From submission to start; 95 % of the jobs done waited no longer than stated."),
+    ("Wait", "From submission to start; 95 % of the jobs done waited no longer than stated. Jobs "
+     "held could have started earlier on hosts that they do not prefer; only with limits of "
+     "waiting for a place."),
     ("Bounded slowdown", "Time from submission to end over the runtime, which counts as 10 s at "
      "least; 1 is a job that did not wait."),
     ("Use", "Share of the cluster's vcpus and memory that VMs had, over the makespan. No policy "
@@ -159,6 +163,8 @@ MEANINGS = (
      "of what each job would have alone on the cluster."),
     ("Hops per pair", "Hops between two VMs of one job, on average over all pairs."),
     ("Leaves over least", "Leaf switches of jobs over those that each would have alone."),
+    ("Place as preferred", "Share of the jobs that started, on their last hosts; only with limits "
+     "of waiting for a place."),
     ("Crossing jobs per leaf", "Jobs that have VMs under a leaf and under others: on average "
      "over leaves and time, and most at one leaf at one time."),
     ("Runtime factor", "By which placements made jobs longer, on average; 1 without a model of "
