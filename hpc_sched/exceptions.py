@@ -41,6 +41,10 @@ class SnapshotError(HPCSchedError, ValueError):
     """
 
 
+class ReadingError(SnapshotError):
+    """A call to the APIs of a cloud failed, or a saved file was replaced; another may succeed."""
+
+
 class SimulationError(HPCSchedError, ValueError):
     """A simulation cannot be run; the text names what was expected."""
 

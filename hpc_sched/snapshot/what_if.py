@@ -71,6 +71,15 @@ def emptied(cloud: Cloud) -> Cloud:
     return replace(cloud, snapshot=without, host_of={}, servers_on={}, group_of={})
 
 
+def unoccupied(cloud: Cloud) -> Cloud:
+    """Return the cloud without VMs and with all hosts up and enabled; drained ones take none."""
+    found = emptied(cloud)
+    nodes = tuple(
+        structs.replace(node, enabled=True, up=True) for node in found.snapshot.hypervisors
+    )
+    return replace(found, snapshot=structs.replace(found.snapshot, hypervisors=nodes))
+
+
 def _emptied(node: Hypervisor) -> Hypervisor:
     providers, used = provider_trees.unused(node.providers), dict.fromkeys(node.used, 0)
     found = structs.replace(node, providers=providers, used=used)

@@ -27,6 +27,7 @@ from tests.functional.clouds import SAMPLE_CONF
 from tests.functional.shared_clouds import cloud_mark
 from tests.functional.states import read_landings
 from tests.functional.tested_cloud import TestedCloud
+from tests.test_fits_wait import scripted
 
 LEAVES = {"leaf1": ["n1", "n2", "n3"], "leaf2": ["n4", "n5", "n6"]}
 HOSTS = [*LEAVES["leaf1"], *LEAVES["leaf2"], "n7"]
@@ -256,6 +257,21 @@ def test_what_does_not_fit_is_what_nova_refuses(made, capsys, boot):
     assert command(capsys, *args, "--flavor", "whole", "--count", str(most))[0] == 0
     assert command(capsys, *args, "--flavor", "whole", "--count", str(most + 1))[0] == 3
     assert made.cloud.hosts_of(boot("whole", count=most + 1)) == {}
+
+
+def test_a_group_is_waited_for_until_vms_of_others_are_gone(made, capsys, boot):
+    args = ("fits", "--cloud", "test", "--config-file", str(made.conf), "--flavor", "whole")
+    most = json.loads(command(capsys, *args, "-f", "json")[1])[-1]["VMs"]
+    vms = boot("whole", count=most)
+    waiting = (*args, "--count", "2", "--wait", "600", "-f", "json")
+    with scripted(at_60=lambda: made.cloud.remove(vms[:2])):
+        code, out, err = command(capsys, *waiting)
+    assert code == 0
+    assert {row["Readings"] for row in json.loads(out)} == {3}
+    assert "0 s: group of 2 does not fit" in err
+    with scripted() as time:
+        assert command(capsys, *args, "--count", "99", "--wait", "600")[0] == 3
+    assert time.sleeps == []
 
 
 @pytest.mark.default

@@ -1,10 +1,12 @@
 """Output of a command: data on standard output or in a file, messages on standard error."""
 
+import contextlib
 import io
 import os
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, TextIO
 
 from hpc_sched import exceptions, files, terminal_text
@@ -12,6 +14,8 @@ from hpc_sched import exceptions, files, terminal_text
 # Exit code that a shell reports after a closed pipe: 128 + SIGPIPE.
 CLOSED_PIPE = 141
 _MAX_STATUS = 200
+# The notes that are not written again; None: all are written.
+_noted: ContextVar[set[str] | None] = ContextVar("_noted", default=None)
 _CLEAR_LINE = "\r\x1b[K"
 
 
@@ -81,8 +85,23 @@ def say(text: str) -> None:
 
 def note(*texts: str) -> None:
     """Write each text as a note to standard error."""
+    noted = _noted.get()
     for text in texts:
-        say(f"note: {text}")
+        if noted is None:
+            say(f"note: {text}")
+        elif text not in noted:
+            noted.add(text)
+            say(f"note: {text}")
+
+
+@contextlib.contextmanager
+def each_note_once() -> Iterator[None]:
+    """Write no note twice in this block: it reads the same things again and again."""
+    before = _noted.set(set())
+    try:
+        yield
+    finally:
+        _noted.reset(before)
 
 
 class StatusLine:

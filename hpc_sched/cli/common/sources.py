@@ -213,7 +213,12 @@ def snapshot_of(args: argparse.Namespace) -> Snapshot:
 def cloud_of(args: argparse.Namespace) -> Cloud:
     """Return the cloud with topology and options or raise HPCSchedError; report unknown hosts."""
     snapshot = nova_conf.configured(args, snapshot_of(args), has_devices=True)
-    found = Cloud.of(snapshot, fabric_of(args, args.topology, snapshot))
+    return on_fabric(snapshot, fabric_of(args, args.topology, snapshot))
+
+
+def on_fabric(snapshot: Snapshot, fabric: Topology) -> Cloud:
+    """Return the cloud of a snapshot with the options of nova.conf; report unknown hosts."""
+    found = Cloud.of(snapshot, fabric)
     output.note(*unknown_hosts(found))
     return dataclasses.replace(found, fittings=nova_conf.fitting_of)
 

@@ -18,7 +18,7 @@ from hpc_sched.cli.common.argument_types import (
     repeated,
 )
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
-from hpc_sched.cli.group import fit_rows, frontier_rows, objective_arguments
+from hpc_sched.cli.group import fit_rows, fit_wait, frontier_rows, objective_arguments
 from hpc_sched.core import extra_specs
 from hpc_sched.core.constraints.require import Require
 from hpc_sched.core.constraints.values import CONSTRAINTS
@@ -31,6 +31,7 @@ from hpc_sched.topology import hostlist
 
 # Exit code that scripts distinguish from an error and from wrong usage.
 DOES_NOT_FIT = 3
+TIME_IS_OVER = 4  # with --wait
 
 # Constraints with a number that an operator may vary; --level is hpc:require.
 COUNTED = tuple(one for one in CONSTRAINTS if one.fits_help)
@@ -76,6 +77,10 @@ examples:
   In a script:
     hpc-sched fits --flavor hpc.large --count 64 --summary -f value -c Hop-Byte || echo no
 
+  As soon as 64 VMs fit below one pod, within an hour:
+    hpc-sched fits --cloud mycloud --flavor hpc.large --count 64 --level pod --wait 3600 \\
+      && openstack server create ...
+
 The answer depends on what the scheduler reads: free resources and traits in Placement, the state
 of compute services, the group's policy, the flavor's hpc: extra specs, and the VMs on the hosts if
 nova.conf (or the snapshot) enables HPCDedicatedHostFilter, HPCInterferenceFilter or
@@ -94,7 +99,10 @@ and harm are seconds if each VM sends 1 GB: of the busiest uplinks or host's lin
 uplinks of all switches added up. Ratios are to the plan of least Hop-Byte. Chosen is the plan that
 the group gets by its objective.
 
-exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} it does not fit
+{fit_wait.EPILOG}
+exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} it does not fit (with
+--wait: nor would it without any VM on the hosts), {TIME_IS_OVER} the time of --wait is over and
+it does not fit, 130 interrupted
 """
 
     ARGUMENTS = (
@@ -125,6 +133,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         ),
         _add_additions,
         flag("--summary", "with --count: one row with the numbers"),
+        *fit_wait.ARGUMENTS,
         *objective_arguments.ARGUMENTS,
         *sources.ARGUMENTS,
     )
@@ -152,6 +161,11 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
                 "--max-per-host means nothing without --policy anti-affinity",
             ),
             (args.summary and no_count, "--summary means nothing without --count"),
+            (args.wait is not None and no_count, "--wait means nothing without --count"),
+            (
+                args.interval is not None and args.wait is None,
+                "--interval means nothing without --wait",
+            ),
             (args.frontier and no_count, "--frontier means nothing without --count"),
             (args.frontier and args.summary, "--frontier and --summary: expected one of them"),
             (args.picture and not args.frontier, "--picture means nothing without --frontier"),
@@ -169,16 +183,36 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         """Return columns and rows."""
         if parsed_args.picture is not None:
             frontier_rows.check_picture(parsed_args.picture)
-        found = what_if.added(sources.cloud_of(parsed_args), parsed_args.add)
-        found = what_if.drained(found, parsed_args.drain)
-        found = objective_arguments.assumed(parsed_args, found)
-        state = request_builder.of(found, _request(parsed_args, found))
-        _say_notes(state)
+        if parsed_args.wait is not None:
+            return self._waited(parsed_args)
+        state = _state(parsed_args, sources.cloud_of(parsed_args))
         if parsed_args.count is None:
             if conflict := state.group.conflict:
                 output.note(f"no VM can join the group: {conflict}")
             return fit_rows.largest(state)
-        fit = group_fit.fit(state)
+        return self._answer(parsed_args, state, group_fit.fit(state))
+
+    def _waited(self, args: argparse.Namespace) -> Table:
+        """Return the answer once the group fits, or when the time is over."""
+        with output.each_note_once():
+            waited = fit_wait.until_fit_in(args, partial(_state, args))
+            table = self._answer(args, waited.state, waited.fit)
+        if waited.never is not None:
+            output.say(f"not waited: without any VM on the hosts, {waited.never}")
+        elif waited.is_over:
+            self.exit_code = TIME_IS_OVER
+            output.say(f"the time is over: {waited.sentence}")
+        if self.above and waited.fit.plan is not None:
+            self.above = [f"{self.above[0]}; {waited.sentence}", *self.above[1:]]
+        return table if args.formatter == "table" and not args.summary else waited.counted(table)
+
+    def _answer(
+        self,
+        parsed_args: argparse.Namespace,
+        state: request_builder.SnapshotRequest,
+        fit: group_fit.Fit,
+    ) -> Table:
+        """Return whether a group fits, and where; set the exit code."""
         self.exit_code = DOES_NOT_FIT if fit.plan is None else 0
         if not parsed_args.frontier or fit.plan is None:  # otherwise the frontier has these notes
             output.note(*group_frontier.notes_on_own(state))
@@ -188,7 +222,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
             self.above = [fit_rows.sentence(state, fit, fit.plan)]
             if parsed_args.frontier:
                 return self._frontier(state, fit, parsed_args)
-            return fit_rows.places(found, fit.plan)
+            return fit_rows.places(state.cloud, fit.plan)
         why = fit.reason or ""
         if parsed_args.formatter != "table":
             if why != "; ".join(state.hpc_specs.faults):  # otherwise the notes have the reason
@@ -207,6 +241,15 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         if args.picture is not None:
             frontier_rows.draw(shown, args.picture)
         return shown.table(args.formatter)
+
+
+def _state(args: argparse.Namespace, cloud: Cloud) -> request_builder.SnapshotRequest:
+    """Return the group of the arguments on a cloud with their assumptions; write notes on it."""
+    found = what_if.drained(what_if.added(cloud, args.add), args.drain)
+    found = objective_arguments.assumed(args, found)
+    state = request_builder.of(found, _request(args, found))
+    _say_notes(state)
+    return state
 
 
 def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQuery:

@@ -38,7 +38,10 @@ class Api:
     version: str
 
     def get(self, path: str, **query: str) -> Mapping[str, Any]:
-        """Return a path's JSON; raises a SnapshotError with the call, the failure or the right."""
+        """Return a path's JSON; raises a SnapshotError with the call, the failure or the right.
+
+        A ReadingError where the same call may succeed later: not without a right.
+        """
         from keystoneauth1 import exceptions as keystone
         from openstack import exceptions as sdk
 
@@ -54,16 +57,18 @@ class Api:
                 timeout=TIMEOUT,
             )
         except (keystone.ClientException, sdk.SDKException) as failure:
-            raise _error(f"{call}: {_why(failure)}") from failure
+            raised = exceptions.ReadingError if _may_pass(failure) else _error
+            raise raised(f"{call}: {_why(failure)}") from failure
         if (code := answer.status_code) != 200:
             why = _RIGHTS[self.service] if code in (401, 403) else _first_line(answer.text)
-            raise _error(f"{call}: HTTP {code}: {why}")
+            raised = exceptions.ReadingError if _is_passing(code) else _error
+            raise raised(f"{call}: HTTP {code}: {why}")
         try:
             document = answer.json()
         except ValueError as failure:
-            raise _error(f"{call}: the answer is not JSON: {failure}") from failure
+            raise exceptions.ReadingError(f"{call}: the answer is not JSON: {failure}") from failure
         if not isinstance(document, dict):
-            raise _error(f"{call}: expected a mapping, found another answer")
+            raise exceptions.ReadingError(f"{call}: expected a mapping, found another answer")
         return document
 
 
@@ -90,6 +95,22 @@ def connect(cloud: str | Connect | None) -> tuple[Api, Api]:
         named = f"cloud {cloud}" if cloud else "cloud of the OS_* variables"
         name = "the cloud" if callable(cloud) else named
         raise _error(f"{name}: {_why(failure)}") from failure
+
+
+def _is_passing(code: int) -> bool:
+    """True for a status code that the same call may not have later: of load, or of a race."""
+    return code >= 500 or code in (404, 408, 409, 429)
+
+
+def _may_pass(failure: Exception) -> bool:
+    """True for a failure that a later call may not meet: of the network, or of a service."""
+    from keystoneauth1 import exceptions as keystone
+
+    if isinstance(failure, keystone.HttpError):
+        return _is_passing(failure.http_status)
+    # Of the token's renewal too, where the service that grants it does not answer.
+    passing = (keystone.ConnectionError, keystone.DiscoveryFailure)
+    return isinstance(failure, passing) and not isinstance(failure, keystone.SSLError)
 
 
 def _why(failure: Exception) -> str:

@@ -33,13 +33,23 @@ def take(
     :param progress: is called with a few words on the current call
     :raises exceptions.SnapshotError: with the call that failed, or the part that an answer lacks
     """
-    nova, placement = connection.connect(cloud)
+    return read(connection.connect(cloud), progress)
+
+
+def read(
+    apis: tuple[connection.Api, connection.Api],
+    progress: placement_providers.Progress = lambda _text: None,
+) -> Snapshot:
+    """Return the state of a cloud whose APIs are connected; see :func:`take`.
+
+    :raises exceptions.ReadingError: for what may be over with the next call
+    """
     try:
-        return _read(nova, placement, progress)
+        return _read(*apis, progress)
     except exceptions.SnapshotError:
         raise
     except (AttributeError, LookupError, TypeError, ValueError) as failure:
-        raise exceptions.SnapshotError(
+        raise exceptions.ReadingError(
             f"an answer of Nova or Placement is not what was expected: {failure!r}"
         ) from failure
 
