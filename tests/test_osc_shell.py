@@ -159,6 +159,22 @@ def test_a_closed_standard_error_adds_nothing_to_the_output(tmp_path: Path):
     assert (closed.returncode, closed.stdout) == (0, done.stdout)
 
 
+@pytest.mark.parametrize(
+    ("count", "code", "err"),
+    [
+        pytest.param("15", 0, "", id="it fits"),
+        pytest.param("16", 4, "the time is over: waited ", id="the time is over"),
+        pytest.param("17", 3, "not waited: without any VM ", id="it never fits"),
+    ],
+)
+def test_a_wait_ends_as_in_hpc_sched(tmp_path: Path, count: str, code: int, err: str):
+    saved(tmp_path, [server("vm", "n01")])
+    line = ["hpc", "fits", "--snapshot", "state.json", "--vcpus", "16", "--ram", "1", "--summary"]
+    done = openstack(*line, "--count", count, "--wait", "0", "-f", "json", folder=tmp_path)
+    assert (done.returncode, json.loads(done.stdout)[0]["Readings"]) == (code, 1)
+    assert err in done.stderr
+
+
 def test_a_reader_that_goes_away_leaves_no_traceback(odd: Path):
     line = ["hpc", "topology", "show", "--snapshot", "state.json"]
     done = openstack(*line, folder=odd, end="| true; exit ${PIPESTATUS[0]}")
