@@ -158,8 +158,8 @@ def result_of(
         lost=jobs.lost,
         uplink_use=next(iter(integrals.uplink_use.values())) if sizes else None,
         wait_limit=None if held is None else held.limit,
-        held=None if held is None else held.held(window),
-        as_preferred=None if held is None else held.preferred_share(window),
+        held=None if held is None else held.held_in(window),
+        as_preferred=None if held is None else held.preferred_share_in(window),
     )
     return Result(
         summary=summary,

@@ -283,11 +283,11 @@ def test_an_unknown_level_cannot_be_preferred():
 def test_held_jobs_and_preferred_places_are_counted_in_a_window():
     held = run(20).simulation.held
     assert held is not None
-    assert (held.held(WHOLE_RUN), held.held(Window(11, 100))) == (1, 0)
+    assert (held.held_in(WHOLE_RUN), held.held_in(Window(11, 100))) == (1, 0)
     # Of six jobs only job 4 is not below one leaf.
-    assert held.preferred_share(WHOLE_RUN) == pytest.approx(5 / 6)
-    assert held.preferred_share(Window(11, 100)) == 1
-    assert held.preferred_share(Window(500, 600)) is None
+    assert held.preferred_share_in(WHOLE_RUN) == pytest.approx(5 / 6)
+    assert held.preferred_share_in(Window(11, 100)) == 1
+    assert held.preferred_share_in(Window(500, 600)) is None
 
 
 DRAWN = st.lists(

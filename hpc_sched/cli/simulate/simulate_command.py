@@ -61,6 +61,10 @@ examples:
     hpc-sched snapshot save state.json.gz && \\
       hpc-sched simulate jobs.swf --snapshot state.json.gz
 
+  What it costs jobs to wait for a place below one leaf, and what they gain:
+    hpc-sched simulate jobs.swf --queue easy --policy exact-plan --prefer leaf \\
+      --wait-for-place 0,60,300,1200
+
   What the jobs pay, and what a host in use earns, by policy:
     hpc-sched simulate jobs.swf.gz --classes sync=0.6,async=0.4 --price sync=0.03,async=0.07
 
@@ -69,13 +73,14 @@ with twice as many ports down as up, and take longer where their messages share 
 assumed, not measured). The first 20 % and the last 10 % of the jobs are not measured (--measure).
 
 One row a run; with ten and more seeds the format table has one row a policy, with confidence
-intervals. Times in seconds. hop_byte_ratio and leaf_ratio are relative to the least that the
-same jobs could have alone on the cluster. core_hours are vcpus of VMs times hours, of all jobs that
-ran; host_core_hours are those of all cores of the hosts that had a VM. With --price the table has
-these and the revenue. With --measure all numbers are of a part of the run, while the files of jobs
-have all jobs. --output writes runs.csv, results.json, report.html, with a network kinds.csv,
-and for each run a CSV with a row for every job. Ctrl-C ends the current run and writes the results
-so far; a second one ends the command.
+intervals. Times in seconds. hop_byte_ratio and leaf_ratio are relative to the least that the same
+jobs could have alone on the cluster. core_hours are vcpus of VMs times hours, of all jobs that ran;
+host_core_hours are those of all cores of the hosts that had a VM. With --price the table has these
+and the revenue. With --wait-for-place a policy has a run for each time, as in exact-plan@300. With
+--measure all numbers are of a part of the run, while the files of jobs have all jobs. --output
+writes runs.csv, results.json, report.html, with a network kinds.csv, and for each run a CSV with a
+row for every job. Ctrl-C ends the current run and writes the results so far; a second one ends the
+command.
 
 exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 """

@@ -11,6 +11,7 @@ from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.measured.measured_window import Window
 from hpc_sched.sim.preference.place_preference import PlacePreference
+from hpc_sched.sim.queues.domains import Domains
 from hpc_sched.sim.simulation_input import SimulationInput
 
 
@@ -44,10 +45,12 @@ class HeldJobs:
         self.limit = preference.limit
         self._log = log
         self._preferred = replace(setting, constraints=preference.constraints)
+        self._domains = Domains.of(self._preferred)
         self._empty = setting.empty_state()
         self._holds: dict[int, _Hold] = {}  # by number of the job, until it starts
         self._held: dict[int, float] = {}  # times of submission of all jobs that were ever held
         self._started: dict[int, tuple[float, bool]] = {}  # and whether the last place is preferred
+        self._judged: PlacedJob | None = None  # the last place that was found to be preferred
         self.ended = 0  # holds whose limits were over
         self.pending = 0  # holds that last
 
@@ -55,9 +58,14 @@ class HeldJobs:
         """Return a job on the hosts where it may start now, or None. Two placements at most."""
         if not self.limit:
             return self._setting.placed(job, state)
-        found = self._preferred.placed(job, state)
-        if found is not None and self.is_preferred(found):
-            return found
+        # Cheaper than a Rejection: most attempts of held jobs end here.
+        if int(self._domains.sums(state.room(*job.size)).max()) >= job.count:
+            found = self._preferred.placed(job, state)
+            if found is not None and self.is_preferred(found):
+                self._judged = found
+                return found
+        if self.is_held(job):
+            return None
         found = self._setting.placed(job, state)
         return None if found is None or self._waits(job) else found
 
@@ -81,22 +89,22 @@ class HeldJobs:
         if hold is not None and hold.entry is not None:
             self._engine.cancel(hold.entry)
             self.pending -= 1
-        self._started[job.number] = job.submit, self.is_preferred(placed)
+        is_preferred = placed is self._judged or self.is_preferred(placed)
+        self._started[job.number] = job.submit, is_preferred
 
-    def held(self, window: Window) -> int:
+    def held_in(self, window: Window) -> int:
         """Return how many jobs of a window were held."""
         return sum(map(window.holds, self._held.values()))
 
-    def preferred_share(self, window: Window) -> float | None:
+    def preferred_share_in(self, window: Window) -> float | None:
         """Return the share of started jobs of a window on hosts that they prefer, or None."""
         found = [kept for submit, kept in self._started.values() if window.holds(submit)]
         return sum(found) / len(found) if found else None
 
     def _waits(self, job: Job) -> bool:
-        """True if a job goes on waiting, or begins to."""
-        hold = self._holds.get(job.number)
-        if hold is not None:
-            return hold.entry is not None
+        """True if a job that is not held begins to wait."""
+        if job.number in self._holds:
+            return False
         best = self._preferred.placed(job, self._empty)
         if best is None or not self.is_preferred(best):
             self._holds[job.number] = _Hold(self._engine.now, None)
