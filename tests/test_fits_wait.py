@@ -214,6 +214,23 @@ def test_the_summary_has_them_whether_it_fits_or_not(
     assert found == code
 
 
+def test_rows_of_a_frontier_have_them_too(tmp_path, capsys):
+    free = write(tmp_path / "state.json", occupied(*FREE_LEAF))
+    arguments = ("--frontier", "--oversubscription", "leaf=4", "--wait", "60", "-f", "json")
+    with scripted():
+        _, out, _ = fits(capsys, "--snapshot", free, "--flavor", "full", "--count", "2", *arguments)
+    assert {(row["Waited"], row["Readings"]) for row in json.loads(out)} == {(0.0, 1)}
+
+
+def test_a_snapshot_with_another_fabric_is_placed_on_that_one(path, capsys):
+    moved = FABRIC.replace("n[05-08]", "n[05-07]").replace("n[09-12]", "n[08-12]")
+    later = {"at_20": lambda: write(Path(path), replace(occupied(*FREE_LEAF), topology=moved))}
+    with scripted(**later):
+        code, _, err = fits(capsys, "--snapshot", path, *ONE_LEAF, "--wait", "30")
+    assert code == 4
+    assert "3 on leaf02 (without these wishes: 3 under one pod on pod1, 4 under" in err
+
+
 def test_a_file_that_cannot_be_read_at_first_ends_the_command(tmp_path, capsys):
     with scripted() as time:
         code, _, err = fits(
