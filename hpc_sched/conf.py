@@ -9,6 +9,7 @@ from oslo_config import cfg, types
 from hpc_sched import exceptions
 from hpc_sched.configuration import topology_options
 from hpc_sched.configuration.option_value import value_of
+from hpc_sched.core.fragmentation import rates
 from hpc_sched.core.logged.decision_summary import ACTIVE, SHADOW
 from hpc_sched.core.plan.objective import TRADEOFF
 from hpc_sched.core.processors import processor_speeds as speeds
@@ -23,6 +24,26 @@ GROUP = cfg.OptGroup(
 INTERFERENCE_TOLERANCE = 0.1
 
 _OVERRIDE = "Aggregate metadata of the same name overrides it for the hosts of the aggregate."
+
+
+class RatesType(types.ConfigType):
+    """The rates of the fragmentation price."""
+
+    def __init__(self) -> None:
+        super().__init__(type_name=rates.FORM)
+
+    def __call__(self, value: Any) -> rates.FragmentationRates:
+        """Return the rates of a text."""
+        return value if isinstance(value, rates.FragmentationRates) else rates.read(str(value))
+
+    def __repr__(self) -> str:
+        return rates.FORM
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RatesType)
+
+    def _formatter(self, value: Any) -> str:
+        return str(value)
 
 
 class SpeedsType(types.ConfigType):
@@ -233,6 +254,22 @@ OPTS = [
         "which may replace one. If no switch can hold it, or the constraints permit none, the VM "
         "is placed as without the option: nothing is refused for it. No VM moves unless it is "
         "moved. HopByteWeigher follows the option, the other topology weighers do not.",
+    ),
+    cfg.Opt(
+        "fragmentation_price",
+        type=RatesType(),
+        default=rates.DEFAULT,
+        mutable=True,
+        help="What a plan pays, beside its Hop-Byte, for free slots that it leaves on leaf "
+        "switches that it uses, and on switches of the level above: two numbers, or 0. With 0 "
+        "each plan is best for its group alone, and prefers the emptiest switches: the next group "
+        "finds no whole ones. With a price plans use broken leaves and pods, and groups have less "
+        "Hop-Byte in the mean.\n\n"
+        "A plan of n VMs that uses a switch pays n^2 times the number for the part of the switch "
+        "that it leaves free, in hops: all its slots are those of the largest empty switch of the "
+        "level. ``hpc-sched explain`` shows what a plan costs above its own least. It does not "
+        "count for groups with an ``hpc:objective``, nor for a policy on compute services of many "
+        "nodes.",
     ),
     cfg.FloatOpt(
         "bottleneck_tradeoff",

@@ -194,6 +194,7 @@ class GroupRequest(PlacementInput):
             preferred=None,
             gathering=None,
             objective=None,
+            price=None,
         )
         return bare.decide(limit)
 

@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, server_group_policy
 from hpc_sched.core.constraints.server_group_policy import HardPolicy
+from hpc_sched.core.fragmentation.price import (
+    FragmentationPrice,
+    empty_hosts,
+    fragmentation_price,
+)
+from hpc_sched.core.fragmentation.rates import NO_PRICE, FragmentationRates
 from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.core.plan.objective import Objective
 from hpc_sched.core.plan.problem import KeptSums, Problem, host_counts
@@ -77,6 +83,7 @@ class PlacementInput:
     gathering: Gathering | None = None  # None: a group that is apart is not brought together
     kept: KeptSums | None = None  # of rooms per host of the topology; see Problem.kept
     objective: Objective | None = None  # what the plan is best by; None: the least Hop-Byte
+    price: FragmentationPrice | None = None  # see problem_of
 
     @classmethod
     def of(
@@ -103,6 +110,8 @@ class PlacementInput:
         shunned: Mask | None = None,
         preferred: Mask | None = None,
         objective: Objective | None = None,
+        rates: FragmentationRates = NO_PRICE,
+        empty: Array | None = None,
     ) -> Self:
         """Return the request of a group by the ``hpc:`` values of its flavor and its server group.
 
@@ -114,10 +123,18 @@ class PlacementInput:
         :param members: VMs of the group that have a place, by service host and host
         :param leaving: members that must move as well, which are not among these
         :param followers: awaiting VMs that affect the choice alone; on a move all but one do
+        :param rates: of the fragmentation price
+        :param empty: VMs that each hypervisor takes while it has none, shape (hypervisors,); read
+            if there are rates
         """
         host_index = np.array([topology.index_of(name) for name in names], dtype=np.int64)
         counts = _per_host(topology, members)
         missing = max((hpc_specs.constraints.group_size or 0) - int(counts.sum()), 0)
+        price = None
+        if rates and empty is not None:
+            bound = server_group_policy.most_of(policy, max_per_host)
+            of_all = empty_hosts(topology, host_index[room > 0], empty[room > 0])
+            price = fragmentation_price(rates, topology, of_all, bound)
         return cls(
             topology=topology,
             tie=TieOrder(topology, group_id),
@@ -144,6 +161,7 @@ class PlacementInput:
             shunned=shunned,
             preferred=preferred,
             objective=objective,
+            price=price,
         )
 
     def after(self, placed: Array) -> Self:
@@ -287,7 +305,13 @@ class PlacementInput:
         return above
 
     def problem_of(self, capacity: Array) -> Problem:
-        """Return the problem with other capacities. ``capacity``: shape (hypervisors,)."""
+        """Return the problem with other capacities. ``capacity``: shape (hypervisors,).
+
+        The fragmentation price counts where the Hop-Byte alone is compared: not for an objective,
+        and not for a policy on services of many nodes, whose plans are compared with each other.
+        """
+        policy = self.hard_policy
+        is_priced = self.objective is None and (policy is None or policy.has_single_nodes)
         packing = self.packing
         if packing is not None and self.host_index is not None:
             attraction = packing.attraction
@@ -309,6 +333,7 @@ class PlacementInput:
             packing=packing,
             kept=self.kept,
             objective=self.objective,
+            price=self.price if is_priced else None,
         )
         return problem if self.most_per_host is None else problem.bounded(self.most_per_host)
 

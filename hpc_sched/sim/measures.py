@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Reals
+from hpc_sched.core.fragmentation.price import POD
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
 from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.cluster.placed_job import PlacedJob
@@ -137,6 +138,20 @@ class Measures:
             series.totals.thin(series.time)
             self._interval *= 2
         return self.series.time[-1] + self._interval
+
+    @property
+    def largest_gang(self) -> float | None:
+        """VMs that fit below one switch just above leaves, mean over samples in the window.
+
+        Samples are as far from each other as the next: it is the mean over time. None without any.
+        """
+        gangs = list(self.series.gangs.values())[:POD][-1]
+        found = [
+            number
+            for time, number in zip(self.series.time, gangs, strict=True)
+            if self.window.holds(time)
+        ]
+        return sum(found) / len(found) if found else None
 
     def concluded(self) -> None:
         """Add the totals of the whole run to the series."""

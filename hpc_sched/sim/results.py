@@ -62,6 +62,8 @@ class Summary:
     goodput: float | None = None  # vcpu-hours of jobs done, as stated, over those of the cluster
     lost: float | None = None  # share of hosts' time that jobs lost by their neighbours
     uplink_use: float | None = None  # share of the leaves' uplinks in use
+    # VMs of one job that fit below a switch just above leaves, mean over the samples measured.
+    largest_gang: float | None = None
     # With a limit of waiting for a preferred place only.
     wait_limit: float | None = None
     held: int | None = None  # jobs that could have started before they did, elsewhere
@@ -157,6 +159,7 @@ def result_of(
         goodput=sum(kind.goodput for kind in sizes) if sizes else None,
         lost=jobs.lost,
         uplink_use=next(iter(integrals.uplink_use.values())) if sizes else None,
+        largest_gang=measures.largest_gang,
         wait_limit=None if held is None else held.limit,
         held=None if held is None else held.held_in(window),
         as_preferred=None if held is None else held.preferred_share_in(window),

@@ -15,6 +15,7 @@ import numpy as np
 from hpc_sched import decimals, exceptions
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.cost import Prices
+from hpc_sched.core.fragmentation.rates import NO_PRICE, FragmentationRates
 from hpc_sched.core.plan.objective import TRADEOFF
 from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking
 from hpc_sched.core.sharing import mdobp_classes
@@ -53,6 +54,7 @@ class Scenario:
     ranking: ProcessorRanking = UNRANKED  # of processor types
     model: RuntimeModel | None = None
     network: JobNetwork | None = None  # None: no job waits for messages
+    rates: FragmentationRates = NO_PRICE  # of the fragmentation price
     tradeoff: Fraction | None = TRADEOFF  # of plans of least bottleneck; None: without a bound
     # Without a network, where the topology states none.
     links: LinkDefaults = field(default_factory=LinkDefaults)
@@ -93,6 +95,7 @@ class Scenario:
             network=self.network,
             capacities=self.capacities,
             tradeoff=self.tradeoff,
+            rates=self.rates,
             requeue=self.requeue,
             kills_overruns=self.overruns == "kill",
         )

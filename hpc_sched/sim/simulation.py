@@ -162,6 +162,14 @@ class Simulation:
         """True if a waiting job could start, and waits for a better place."""
         return self.held is not None and self.held.is_held(job)
 
+    def refuse(self, job: Job) -> None:
+        """Refuse a waiting job that does not fit at this moment."""
+        del self.waiting[job.number]
+        submitted = self._submitted_jobs[job.number]
+        submitted.refusal = "no place at its submission"
+        self._log_event("refuse", job.number, submitted.refusal)
+        self._record(submitted, Outcome.REFUSED)
+
     def wake(self, time: float) -> None:
         """Have the discipline called at a time to come, even if nothing else happens then."""
         self.engine.enter(time, EventKind.WAKE, lambda: None)

@@ -12,6 +12,7 @@ from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, level_of
 from hpc_sched.core.extra_spec_names import BOTTLENECK, ISOLATED
+from hpc_sched.core.fragmentation.rates import NO_PRICE, FragmentationRates
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.objective import TRADEOFF, Isolation, LeastBottleneck, Objective
 from hpc_sched.core.plan.problem import KeptSums
@@ -57,12 +58,15 @@ class SimulationInput:
     # Of uplinks and hosts' links, for policies that read them; None: they plan without.
     capacities: Capacities | None = None
     tradeoff: Fraction | None = TRADEOFF  # see LeastBottleneck
+    rates: FragmentationRates = NO_PRICE  # for policies that plan by Hop-Byte
     requeue: bool = True  # whether a job that lost a host starts again, first in the queue
     kills_overruns: bool = False  # whether a job is ended when its walltime is over
 
     def empty_state(self) -> ClusterState:
         """Return the state of the cluster without a job."""
-        return ClusterState(self.cluster, counts_uplinks=self.policy.objective == ISOLATED)
+        return ClusterState(
+            self.cluster, counts_uplinks=self.policy.objective == ISOLATED, rates=self.rates
+        )
 
     def domains(self) -> Array:
         """Return per host the index of the switch that all VMs of a job are below. Shape (hosts,).
@@ -126,6 +130,7 @@ class SimulationInput:
             processors=None if self.types is None else self.types.with_room(capacity),
             kept=KeptSums(room.per_host, room.by_leaf),
             objective=self._objective(job, state),
+            price=state.prices.of(job.size, room.per_host),
         )
         draw = random.Random(f"{self.seed} {job.number}") if self.policy.draws else NO_RANDOMNESS
         return PlacementRequest(group, job.application, draw, self.mdobp_classes)

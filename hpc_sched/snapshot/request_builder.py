@@ -237,6 +237,7 @@ def _group_request(
     rooms: snapshot_rooms.SnapshotRooms,
 ) -> GroupRequest:
     snapshot = cloud.snapshot
+    rates = nova_options.option(snapshot, "fragmentation_price")
     enabled = nova_options.enabled(snapshot)
     places = [node.place for node in snapshot.hypervisors]
     # Followers of the group do not count: the answer is on the VMs that are queried.
@@ -278,6 +279,10 @@ def _group_request(
                 uplinks_of_others, cloud, [vm.uuid for vm in (*request.members, *request.moves)]
             ),
         ),
+        rates=rates,
+        empty=snapshot_rooms.empty_room(snapshot, request.flavor, request.boots_from_volume)
+        if rates
+        else None,
     )
     if not nova_options.option(snapshot, "gather_groups"):
         return made

@@ -73,10 +73,13 @@ class Oracle:
         ways = self.feasible()
         if not len(ways):
             return None
-        keys = [("cost", self.costs), ("leaves", self.numbers_of_leaves)]
+        keys = [("cost", self.priced_costs), ("leaves", self.numbers_of_leaves)]
+        levels = range(1, len(self.groups) + 1)
+        if self.case.price is not None and len(levels) > 1:
+            keys.append(("excess of leaves and pods", self.weighted_excess))
+            levels = levels[2:]
         keys += [
-            (f"excess of level {level}", functools.partial(self.excess, level))
-            for level in range(1, len(self.groups) + 1)
+            (f"excess of level {level}", functools.partial(self.excess, level)) for level in levels
         ]
         decided_by = []
         for name, key in [*keys, ("set", self.sets)]:
@@ -133,6 +136,38 @@ class Oracle:
         on_hosts = self.pairs_on_hosts[np.arange(len(self.leaves)), ways].sum(1)
         costs: Array = (between_leaves + below_leaf) // 2 - on_hosts
         return costs
+
+    def priced_costs(self, ways: Array) -> Array:
+        """Return what each plan costs with the price of free slots, in parts of a hop.
+
+        A part is 2^-p of a hop, with p = 26 - 2 * bits of the number of VMs. Each rate n^2 * a / S,
+        and n^2 * a / 20 of a leaf, is a whole number of parts.
+        """
+        price, count = self.case.price, self.case.count
+        if price is None:
+            return self.costs(ways)
+        parts = 1 << max(26 - 2 * count.bit_length(), 6)
+        total = self.costs(ways) * parts
+        switches = {switch.name: switch for switch in self.case.fabric.switches}
+        by_level = {
+            1: (price.rates.leaf, price.leaf_slots),
+            2: (price.rates.pod, price.pod_slots),
+        }
+        for name, switch in switches.items():
+            if switch.level > 2 or switch.parent < 0:
+                continue
+            rate, slots = by_level[switch.level]
+            below = np.array([name in path for path in self.above])
+            new = ways[:, below].sum(axis=1)
+            free = np.where(new > 0, self.room[below].sum() - new, 0)
+            total += round(parts * rate * count**2 / slots) * free
+            if switch.level == 1:
+                total += round(parts * rate * count**2 / 20) * (new > 0)
+        return total
+
+    def weighted_excess(self, ways: Array) -> Array:
+        """Return eight times the excess of leaves, and that of pods."""
+        return 8 * self.excess(1, ways) + self.excess(2, ways)
 
     def numbers_of_leaves(self, ways: Array) -> Array:
         """Return the leaves of each plan's group, members' leaves included."""

@@ -13,6 +13,7 @@ from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.counterfactual.costs import decided
 from hpc_sched.core.counterfactual.recorded_objective import logged_objective
 from hpc_sched.core.counterfactual.recording import LeftOut, RemovedHosts, logged_input
+from hpc_sched.core.fragmentation.rates import NO_PRICE, FragmentationRates
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.core.logged.decision_entry import DecisionEntry
@@ -76,6 +77,7 @@ class Group:
     removed: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # leaf and room
     packing: MDOBPInput | None = None  # if MDOBP chooses the hosts inside leaves
     links: Links | None = None  # with an objective
+    rates: FragmentationRates = NO_PRICE
 
     def fabric(self) -> Topology:
         """Return the topology with the hosts that filters removed: by filter and number."""
@@ -119,6 +121,8 @@ class Group:
             shunned=np.logical_or.reduce(shunned) if shunned else None,
             processors=processors(types, places, self.members),
             packing=self.packing,
+            rates=self.rates,
+            empty=np.array([*self.free, *room[len(self.free) :]], dtype=np.int64),
         )
         if self.links is not None:
             made = replace(made, objective=self.links.objective(topology))

@@ -3,10 +3,13 @@
 import itertools
 import random
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from hpc_sched.core.fragmentation.price import FragmentationPrice
+from hpc_sched.core.fragmentation.rates import rates_of
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology import Topology
 from tests.unit.fabrics import Case
@@ -16,6 +19,8 @@ MOST_VMS = 10
 
 # The most hosts of a leaf, and the most VMs that a host takes.
 ROOMS = [(4, 1), (3, 4), (2, 9)]
+# Of a leaf and a pod.
+RATES = [(0.1, 0.2), (0.1, 0.2), (0.5, 0.0), (0.0, 1.0), (2.0, 1.0), (0.001, 0.002)]
 # The room of the leaves of a pod.
 THIN = [(1, 1, 1), (1, 1, 1, 1), (1, 1, 1, 1), (1, 1, 1, 1, 1), (2, 1, 1), (2, 2, 1), (2, 2, 2)]
 
@@ -162,6 +167,13 @@ def random_case(seed: int) -> Case:
         pack_hosts=pack_hosts,
         packing=None if pack_hosts or draw.random() < 0.5 else packing(draw, len(capacity)),
     )
+
+
+def priced_case(seed: int) -> Case:
+    """Return a case with a price of free slots, always the same for a seed."""
+    case, draw = random_case(seed), random.Random(f"price {seed}")
+    rates = rates_of(*draw.choice(RATES))
+    return replace(case, price=FragmentationPrice(rates, draw.randint(1, 9), draw.randint(1, 20)))
 
 
 def fewest_leaves(rooms: Iterable[int], count: int) -> int:

@@ -23,7 +23,7 @@ from hpc_sched.core.plan.exact.group_tree import GroupTree
 from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
 from hpc_sched.core.plan.exact.order import Greatest
 from hpc_sched.core.plan.exact.pruning import branches
-from hpc_sched.core.plan.exact.pruning.branches import used_branches
+from hpc_sched.core.plan.exact.pruning.branches import BranchSearch
 from hpc_sched.core.plan.exact.search import Search, tops_of
 from hpc_sched.core.plan.planner import plan
 from hpc_sched.core.plan.problem import Problem
@@ -107,7 +107,8 @@ def searched(pods: Pods, count: int, is_trimmed: bool = False) -> Search:
     problem = Problem.from_counts(topology=topology, capacity=room, members={}, awaiting=count)
     leaves = OpenLeaves.of(problem, count)
     tops = switches_with_room(problem, count, topology.depth, Bounds())
-    used = used_branches(leaves, topology.depth, tops, NO_LIMIT) if is_trimmed else None
+    search = BranchSearch.of(leaves, topology.depth, tops, NO_LIMIT) if is_trimmed else None
+    used = None if search is None else search.used()
     tree = GroupTree.of(leaves, Effort(), used)
     bounds = Greatest(5 * math.comb(count, 2), count, int(problem.capacity.sum()))
     return Search(tree, tops_of(tree, tops), bounds.weights())

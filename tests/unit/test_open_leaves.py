@@ -18,11 +18,13 @@ from hypothesis import strategies as st
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import Bounds
+from hpc_sched.core.fragmentation.price import FragmentationPrice
+from hpc_sched.core.fragmentation.rates import rates_of
 from hpc_sched.core.plan.exact.group_tree import GroupTree
 from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
 from hpc_sched.core.plan.exact.one_leaf import best_leaf
 from hpc_sched.core.plan.exact.order import Greatest
-from hpc_sched.core.plan.exact.pruning.filled_domains import saved_by_filling
+from hpc_sched.core.plan.exact.pruning.filled_domains import filled_switch
 from hpc_sched.core.plan.exact.pruning.saving_bounds import SavingBounds
 from hpc_sched.core.plan.exact.search import Point, Search, tops_of
 from hpc_sched.core.plan.leaf_hosts import leaf_gains, leaf_hosts
@@ -61,7 +63,11 @@ def groups(draw: st.DrawFn) -> OpenLeaves:
         awaiting=count,
         group_id=draw(st.sampled_from("abc")),
     )
-    return OpenLeaves.of(replace(problem, pack_hosts=draw(st.booleans())), count)
+    price = None
+    if draw(st.booleans()):
+        rates = rates_of(draw(st.sampled_from([0, 0.1, 2])), draw(st.sampled_from([0.2, 0, 1])))
+        price = FragmentationPrice(rates, draw(st.integers(1, 20)), draw(st.integers(1, 50)))
+    return OpenLeaves.of(replace(problem, pack_hosts=draw(st.booleans()), price=price), count)
 
 
 def tables(leaves: OpenLeaves) -> list[Array]:
@@ -78,7 +84,10 @@ def tables(leaves: OpenLeaves) -> list[Array]:
 def whole_search(leaves: OpenLeaves, tops: Array) -> Search:
     """Return the search with all leaves."""
     everyone = int(leaves.problem.members.sum()) + leaves.count
-    greatest = Greatest(5 * everyone**2, leaves.count, int(leaves.problem.capacity.sum()))
+    most = 5 * leaves.scale * everyone**2 + leaves.most_charged
+    greatest = Greatest(most, leaves.count, int(leaves.problem.capacity.sum()))
+    if leaves.charges is not None:
+        greatest = replace(greatest, excess=0)
     tree = GroupTree.of(leaves, Effort())
     return Search(tree, tops_of(tree, tops), greatest.weights())
 
@@ -151,5 +160,5 @@ def test_filling_saves_no_more_than_the_best_plan(leaves: OpenLeaves):
     level = problem.topology.depth
     tops = switches_with_room(problem, count, level, Bounds())
     if len(tops):
-        found = saved_by_filling(leaves, level, np.flatnonzero(leaves.are_below(tops, level)))
+        found = filled_switch(leaves, level, np.flatnonzero(leaves.are_below(tops, level))).saved
         assert found <= Point.best_of(whole_search(leaves, tops)).saved

@@ -2,7 +2,7 @@
 
 import functools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -41,6 +41,13 @@ PLANS = {
     "set": 0.05,
     "counts": 0.02,
 }
+# The same with a price; it decides between plans of one Hop-Byte too.
+PRICED = {
+    **dict.fromkeys(["2 levels", "3 levels", "4 levels", "5 levels", "members", "islands"], 0.1),
+    **dict.fromkeys(["max_leaves", "min_leaves", "spread"], 0.05),
+    "a plan of least Hop-Byte costs more": 0.02,
+    "excess of leaves and pods": 0.002,
+}
 REJECTIONS = {
     **dict.fromkeys(["2 levels", "3 levels", "4 levels", "5 levels", "unbalanced"], 0.02),
     **dict.fromkeys(["islands", "members", "max_leaves", "spread", "packing"], 0.02),
@@ -59,17 +66,21 @@ class Comparison:
 
 
 @functools.cache
-def compared(number: int) -> Comparison:
+def compared(number: int, case_of: Callable[[int], Case] = small_cases.random_case) -> Comparison:
     """Return the comparison of evenly spread seeds."""
     found = Comparison()
     for seed in range(0, SEEDS, SEEDS // number):
-        case = small_cases.random_case(seed)
+        case = case_of(seed)
         best = Oracle(case).best()
         kinds = Counter(small_cases.traits(case))
         if best is None:
             found.rejections += kinds
         else:
             found.plans += kinds + Counter(binding(case, best)) + Counter(best.decided_by)
+            if case.price is not None:
+                free = Oracle(replace(case, price=None)).best()
+                if free is not None and free.cost < best.cost:
+                    found.plans["a plan of least Hop-Byte costs more"] += 1
         if seen := list(differences(case, best, case.answer())):
             found.differences.append(f"seed {seed}: {'; '.join(seen)}")
     return found
@@ -120,6 +131,15 @@ def differences(case: Case, best: Best | None, answer: Plan | Rejection) -> Iter
 def test_the_plan_of_a_random_group_comes_first_in_the_order_of_all_plans(number: int):
     found = compared(number).differences
     assert not found, f"{len(found)} differences in {number} cases\n" + "\n".join(found[:10])
+
+
+@pytest.mark.parametrize("number", [SEEDS // 20, *SIZES[1:]])
+def test_the_plan_with_a_price_of_free_slots_comes_first_too(number: int):
+    found = compared(number, small_cases.priced_case)
+    differences = found.differences
+    assert not differences, f"{len(differences)} of {number} cases\n" + "\n".join(differences[:10])
+    for kind, share in PRICED.items():
+        assert found.plans[kind] >= share * number, (kind, found.plans)
 
 
 @pytest.mark.parametrize("number", SIZES)

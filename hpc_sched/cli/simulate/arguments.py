@@ -27,6 +27,7 @@ from hpc_sched.cli.simulate import (
 from hpc_sched.cli.simulate.drawn_arguments import stated
 from hpc_sched.core.constraints.constraint import LevelConstraint
 from hpc_sched.core.constraints.values import CONSTRAINTS
+from hpc_sched.core.fragmentation import rates as fragmentation_rates
 from hpc_sched.core.processors import processor_speeds
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.sim.cluster import fat_tree
@@ -183,6 +184,11 @@ _RULES: tuple[Argument, ...] = (
         "how much more harm plans of policy bottleneck may do to others than those of least "
         "Hop-Byte, as a part of theirs (default: that of the snapshot, else 0.3)",
         at_least_zero, "X"),
+    argument("--fragmentation-price",
+        "what plans of policy exact-plan pay for free slots that they break up, on leaves and on "
+        f"pods, as the option fragmentation_price; 0 for none (default: that of the snapshot, else "
+        f"{fragmentation_rates.DEFAULT})",
+        type=parsed_by(fragmentation_rates.read), metavar=fragmentation_rates.FORM),
     argument("--mdobp-classes",
         f"classes that MDOBP places in policy gupta2013, of {', '.join(mdobp_classes.CHOICES)} "
         f"(default: those of the snapshot, else {','.join(mdobp_classes.DEFAULT)})",

@@ -98,6 +98,7 @@ def settings_of(
         "alpha": scenario.limits.alpha,
         "beta": scenario.limits.beta,
         "mdobp_classes": sorted(scenario.mdobp_classes),
+        "fragmentation_price": str(scenario.rates),
         "bottleneck_tradeoff": None if scenario.tradeoff is None else float(scenario.tradeoff),
         "interference_tolerance": scenario.interference.tolerance,
         "processor_order": scenario.ranking.order,

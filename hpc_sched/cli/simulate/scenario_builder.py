@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import sources
@@ -20,6 +20,8 @@ from hpc_sched.cli.simulate.arguments import ALL
 from hpc_sched.cli.simulate.sharing_rules import SharingRules
 from hpc_sched.core.constraints import Constraints, level_of
 from hpc_sched.core.constraints.values import CONSTRAINTS
+from hpc_sched.core.fragmentation import rates as fragmentation_rates
+from hpc_sched.core.fragmentation.rates import FragmentationRates
 from hpc_sched.core.objectives.stated_objective import tradeoff_of
 from hpc_sched.core.plan.objective import TRADEOFF
 from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking
@@ -90,6 +92,7 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
         ranking=ranking,
         model=model,
         network=network,
+        rates=_rates(args, snapshot),
         tradeoff=_tradeoff(args, snapshot),
         links=links,
         prices=args.price,
@@ -220,6 +223,15 @@ def _model(
         f"the model of {args.calibrate} is off the measured times by {found.residual:.1f} %",
         *found.notes,
     )
+
+
+def _rates(args: argparse.Namespace, snapshot: Snapshot | None) -> FragmentationRates:
+    """Return the rates of the fragmentation price: the argument's, else the snapshot's."""
+    if args.fragmentation_price is not None:
+        return cast(FragmentationRates, args.fragmentation_price)
+    if snapshot is None:
+        return fragmentation_rates.DEFAULT
+    return cast(FragmentationRates, nova_options.option(snapshot, "fragmentation_price"))
 
 
 def _tradeoff(args: argparse.Namespace, snapshot: Snapshot | None) -> Fraction:

@@ -97,6 +97,16 @@ def hard_policy(
     )
 
 
+def most_of(policy: str | None, max_per_host: int | None) -> int | None:
+    """Return the VMs of the group that a host takes under a policy; None: unbounded.
+
+    With soft-anti-affinity one, as long as the group fits so.
+    """
+    if policy == "soft-anti-affinity":
+        return 1
+    return most_per_host(max_per_host) if policy == "anti-affinity" else None
+
+
 def most_per_host(max_per_host: int | None) -> int:
     """Return the most VMs of the group on one host; UNBOUNDED for None."""
     # Nova's API has no upper limit for the rule; int64 has.

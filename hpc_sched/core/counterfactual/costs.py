@@ -14,6 +14,7 @@ from hpc_sched.core.constraints import NO_CONSTRAINTS
 from hpc_sched.core.constraints.group_size import GroupSize
 from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError, of_size
 from hpc_sched.core.counterfactual.recorded_objective import loads_of
+from hpc_sched.core.fragmentation.broken import BrokenSlots, broken_slots
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.logged.decision_entry import DecisionEntry
@@ -27,6 +28,7 @@ from hpc_sched.topology import plurals
 SERVER_GROUP_POLICIES = ("affinity", "anti-affinity", "soft-anti-affinity")
 EVERYTHING = "all of these"
 HPC = "hpc:"
+PRICE = "fragmentation_price"
 NO_TIME = "the time for planning is over"
 NOT_PROVEN = "the plan is not proven best"
 
@@ -54,6 +56,10 @@ class Counterfactual:
     # Of links, relative to the decision's plan; None where links did not count for it.
     bottleneck: float | None = None
     harm: float | None = None
+    # Without the fragmentation price: what this plan leaves free on switches that it uses, and what
+    # the decision's plan does.
+    broken: BrokenSlots | None = None
+    kept: BrokenSlots | None = None
 
 
 def decided(request: GroupRequest, limit: TimeLimit) -> Plan | Rejection | Refusal:
@@ -85,6 +91,7 @@ def alternatives(
         shunned=None,
         room=rebuilt.free,
         objective=None,
+        price=None,
     )
     unknown = next(iter(_unknown_rooms(rebuilt, entry).values()), None)
     return [*single, Alternative(EVERYTHING, bare, unknown)]
@@ -113,6 +120,8 @@ def _without_wishes(
     if request.objective is not None and entry.objective is not None:
         name = f"{HPC}objective={entry.objective.name}"
         yield Alternative(name, replace(request, objective=None))
+    elif request.price is not None:
+        yield Alternative(f"{PRICE}={request.price.rates}", replace(request, price=None))
 
 
 def _has_types(request: GroupRequest) -> bool:
@@ -264,7 +273,7 @@ def counterfactuals(
             first = _in_order_of_slots(rebuilt.request, plan, limit).places[:now]
             group, before = of_size(existing, now), cost_of(rebuilt, first)
             loads = None
-        found.append(_counterfactual(rebuilt, one, group, before, loads, limit))
+        found.append(_counterfactual(rebuilt, one, group, before, loads, plan, limit))
     return found
 
 
@@ -287,6 +296,7 @@ def _counterfactual(
     request: GroupRequest,
     before: float | None,
     loads: PlanLoads | None,
+    plan: Plan | None,
     limit: TimeLimit,
 ) -> Counterfactual:
     if one.unknown is not None:
@@ -300,6 +310,10 @@ def _counterfactual(
     # By the links of the decision, also without its objective.
     linked = replace(request, objective=rebuilt.request.objective)
     bottleneck, harm = relative(loads_of(linked, answer.hosts), loads)
+    broken = kept = None
+    if plan is not None and one.without.startswith(PRICE):
+        problem = rebuilt.request.problem()
+        broken, kept = broken_slots(problem, answer), broken_slots(problem, plan)
     return Counterfactual(
         one.without,
         hop_bytes=cost,
@@ -309,6 +323,8 @@ def _counterfactual(
         is_proven=answer.is_proven,
         bottleneck=bottleneck,
         harm=harm,
+        broken=broken,
+        kept=kept,
     )
 
 

@@ -17,8 +17,11 @@ from hpc_sched.core.constraints.server_group_policy import HARD_POLICIES, HardPo
 from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.core.counterfactual.host_classes import NONE, NOT_A_CANDIDATE, HostClass, classes_in
 from hpc_sched.core.counterfactual.recorded_objective import objective_in
+from hpc_sched.core.fragmentation.price import FragmentationPrice
+from hpc_sched.core.fragmentation.rates import MOST as MOST_RATE
+from hpc_sched.core.fragmentation.rates import rates_of
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.logged.decision_entry import DecisionEntry, LoggedInput
+from hpc_sched.core.logged.decision_entry import DecisionEntry, LoggedInput, LoggedPrice
 from hpc_sched.core.logged.logged_objective import LoggedObjective
 from hpc_sched.core.plan.objective import Objective
 from hpc_sched.core.plan.tie_order import TieOrder
@@ -104,6 +107,7 @@ def _rebuilt(entry: DecisionEntry, given: LoggedInput, left: int, awaiting: int)
         processors=_processors(given, column("type_")),
         shunned=np.logical_or.reduce(list(shunned.values())) if shunned else None,
         objective=_objective(entry.objective, topology, host_index, column("link")),
+        price=_price(given.price),
     )
     return RebuiltRequest(
         request=request,
@@ -124,6 +128,15 @@ def _objective(
     links: Array = np.full(len(topology.hosts), NONE)
     links[host_index] = link
     return objective_in(logged, topology, links)
+
+
+def _price(logged: LoggedPrice | None) -> FragmentationPrice | None:
+    if logged is None:
+        return None
+    if not all(0 <= rate <= MOST_RATE for rate in (logged.leaf, logged.pod)):
+        raise ValueError(f"price: expected rates from 0 to {MOST_RATE}")
+    slots = [max(number, 1) for number in (logged.leaf_slots, logged.pod_slots)]
+    return FragmentationPrice(rates_of(logged.leaf, logged.pod), *slots)
 
 
 def _fabric(given: LoggedInput) -> tuple[Topology, Hosts]:

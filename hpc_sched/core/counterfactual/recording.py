@@ -10,8 +10,9 @@ import numpy as np
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints.server_group_policy import HardPolicy
 from hpc_sched.core.counterfactual.host_classes import NONE, NOT_A_CANDIDATE, HostClass
+from hpc_sched.core.fragmentation.price import FragmentationPrice
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.logged.decision_entry import LoggedInput
+from hpc_sched.core.logged.decision_entry import LoggedInput, LoggedPrice
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.topology.model import Topology
 
@@ -81,7 +82,15 @@ def logged_input(request: GroupRequest, left_out: LeftOut) -> LoggedInput | None
         },
         homogeneous=left_out.homogeneous if processors is not None else "false",
         services=tuple(policy.members.tolist()) if policy is not None and has_services else (),
+        price=_price(request.price),
     )
+
+
+def _price(price: FragmentationPrice | None) -> LoggedPrice | None:
+    if price is None:
+        return None
+    rates = price.rates
+    return LoggedPrice(float(rates.leaf), float(rates.pod), price.leaf_slots, price.pod_slots)
 
 
 def _types(processors: HostProcessors | None) -> list[str]:

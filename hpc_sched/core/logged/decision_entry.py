@@ -31,6 +31,16 @@ class LoggedShunned:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedPrice:
+    """What plans pay for free slots on leaves and pods that they use, see FragmentationPrice."""
+
+    leaf: float
+    pod: float
+    leaf_slots: int = 1
+    pod_slots: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class LoggedInput:
     """What the planner was given, so that the group can be planned again without the cloud.
 
@@ -52,6 +62,7 @@ class LoggedInput:
     member_processors: Mapping[str, int] = field(default_factory=dict)  # "": not known
     homogeneous: str = "false"  # as HPCHomogeneityFilter took it
     services: tuple[int, ...] = ()  # members per service host, by number
+    price: LoggedPrice | None = None  # None: each plan is best for its group alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
+from hpc_sched.core.fragmentation.price import FragmentationPrice
 from hpc_sched.core.plan.objective import Objective
 from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.sharing.mdobp import MDOBPInput
@@ -42,6 +43,7 @@ class Problem:
     packing: MDOBPInput | None = None  # the input of MDOBP, if it chooses hosts; rows per host
     kept: KeptSums | None = None  # read where its numbers are the very array of the capacity
     objective: Objective | None = None  # None: the least Hop-Byte
+    price: FragmentationPrice | None = None  # None: each plan is best for itself
 
     @classmethod
     def from_counts(

@@ -1,10 +1,10 @@
 """The checks of a request before its group is planned; each raises RefusedError."""
 
-import numpy as np
 from nova import objects
 from oslo_log import log as logging
 
 from hpc_sched import exceptions
+from hpc_sched.core.fragmentation.price import empty_hosts
 from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.core.plan.objective import LeastBottleneck
 from hpc_sched.core.plan.result import Refusal
@@ -112,10 +112,8 @@ def _check_final_size(group: GroupPlacement) -> None:
     if inputs.membership.is_move or hpc_specs.is_flat or not is_bound:
         return
     now = group.request()
-    own = [host_state_room.empty_capacity(host, demand) for host in inputs.states]
-    # Hosts that are no candidates count as the largest candidate.
-    capacity = np.full(len(inputs.topology.hosts), max(own, default=0), dtype=np.int64)
-    capacity[inputs.host_index] = own
+    own = host_state_room.empty_of_states(inputs.states, demand)
+    capacity = empty_hosts(inputs.topology, inputs.host_index, own)
     if now.contradiction(capacity) is None:
         return
     # Those that are full now may be larger than all candidates.

@@ -62,6 +62,7 @@ class ReadRequest:
         if request.by_mdobp and self.colocated is not None:
             packing = mdobp_input.packing(demand, policy, self.states, self.colocated)
         topology = self._topology(hosts)
+        rates = conf.usable(CONF, "fragmentation_price")
         made = GroupRequest.of(
             topology,
             request.hpc_specs,
@@ -82,6 +83,8 @@ class ReadRequest:
             check=self.rooms,
             shunned=np.logical_or.reduce([*self.shunned.values()]) if self.shunned else None,
             objective=self._objective(topology),
+            rates=rates,
+            empty=self.rooms.empty() if rates else None,
         )
         return self._gathered(made, name_at) if conf.flag(CONF, "gather_groups") else made
 

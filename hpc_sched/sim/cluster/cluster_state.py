@@ -4,12 +4,14 @@ import numpy as np
 
 from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array, Mask, Reals
+from hpc_sched.core.fragmentation.rates import NO_PRICE, FragmentationRates
 from hpc_sched.sim.cluster.changed_hosts import ChangedHosts
 from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.cluster.host_applications import HostApplications
 from hpc_sched.sim.cluster.kept_rooms import KeptRooms, Room
 from hpc_sched.sim.cluster.placed_job import PlacedJob
 from hpc_sched.sim.cluster.placed_rows import PlacedRows
+from hpc_sched.sim.cluster.size_prices import SizePrices
 from hpc_sched.sim.cluster.used_uplinks import UsedUplinks
 from hpc_sched.sim.jobs.job import Job
 
@@ -21,12 +23,20 @@ class ClusterState:
     those that have changed when it is read again; so arrays are valid until the next change.
     """
 
-    def __init__(self, cluster: Cluster, *, counts_uplinks: bool = False) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        counts_uplinks: bool = False,
+        rates: FragmentationRates = NO_PRICE,
+    ) -> None:
         """Start without a job.
 
         :param counts_uplinks: whether to count which uplinks jobs use
+        :param rates: of the fragmentation price
         """
         self.cluster = cluster
+        self.prices = SizePrices(cluster, rates)
         self.uplinks = UsedUplinks(cluster.topology) if counts_uplinks else None
         self._free_at_start = cluster.free_at_start
         self.free = self._free_at_start.copy()

@@ -161,6 +161,7 @@ class SubmittedJob:
     job: Job
     ideal: IdealPlacement
     placed: PlacedJob | None = None  # its hosts, now or in its last run
+    refusal: str = ""  # why the queue has refused it
     start: float = 0.0
     factor: float = 1.0  # by which its placement makes it longer
     starts: int = 0
@@ -205,7 +206,7 @@ class SubmittedJob:
             hop_bytes=0 if placed is None else _hop_bytes(topology, placed, by_leaf),
             least_hop_bytes=self.ideal.hop_bytes,
             restarts=max(self.starts - 1, 0),
-            reason="" if refusal is None else refusal.operator,
+            reason=self.refusal if refusal is None else refusal.operator,
         )
 
 

@@ -105,6 +105,10 @@ def _exact(request: PlacementRequest) -> Places | Rejection:
     return _planned(group)
 
 
+def _least_hops(request: PlacementRequest) -> Places | Rejection:
+    return _exact(replace(request, group=replace(request.group, price=None)))
+
+
 def _listing_1(request: PlacementRequest) -> Places | Rejection:
     places = group_places(request.problem)
     return tuple(places) if len(places) >= request.group.left else refused(request.problem)
@@ -159,8 +163,15 @@ _BY_CLASS = {
 
 EXACT = Policy(
     "exact-plan",
-    "the plan of least Hop-Byte (HopByteWeigher, HPCGroupFilter)",
+    "the exact plan: least Hop-Byte and fragmentation price (HopByteWeigher, HPCGroupFilter)",
     on_one_type(_exact),
+    draws=False,
+    packs=False,
+)
+LEAST_HOPS = Policy(
+    "least-hops",
+    "the same with fragmentation_price = 0: each plan is best for its group alone",
+    on_one_type(_least_hops),
     draws=False,
     packs=False,
 )

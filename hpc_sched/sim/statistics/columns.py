@@ -130,6 +130,7 @@ COLUMNS = (
     Column("Place", "as preferred, %", "as_preferred", MORE, percent),
     Column("Crossing jobs per leaf", "mean", "crossing", LESS, ratio),
     Column("Crossing jobs per leaf", "most", "most_crossing", LESS, whole),
+    Column("Largest group", "in a pod, VMs", "largest_gang", MORE, whole),
     Column("Runtime", "factor", "factor_mean", LESS, ratio, is_important=True),
     Column("Goodput", "%", "goodput", MORE, percent),
     Column("Lost", "by neighbours, %", "lost", LESS, percent),
@@ -146,10 +147,10 @@ IMPORTANT = tuple(column for column in COLUMNS if column.is_important)
 OTHERS = tuple(column for column in COLUMNS if not column.is_important)
 
 MEANINGS = (
-    ("Jobs", "refused: no place even on the empty cluster; killed: ran beyond their walltime; "
-     "failed: lost a host; left: ran or waited when the run stopped; restarts: of jobs that had "
-     "lost a host; apart: done with VMs on several islands, which no Hop-Byte knows. The other "
-     "columns are about jobs that were done."),
+    ("Jobs", "refused: no place even on the empty cluster, or none when submitted with queue "
+     "refuse; killed: ran beyond their walltime; failed: lost a host; left: ran or waited when "
+     "the run stopped; restarts: of jobs that had lost a host; apart: done with VMs on several "
+     "islands, which no Hop-Byte knows. The other columns are about jobs that were done."),
     ("Makespan", "From the first start to the last end."),
     ("Wait", "From submission to start; 95 % of the jobs done waited no longer than stated. Jobs "
      "held could have started earlier on hosts that they do not prefer; only with limits of "
@@ -167,6 +168,8 @@ MEANINGS = (
      "of waiting for a place."),
     ("Crossing jobs per leaf", "Jobs that have VMs under a leaf and under others: on average "
      "over leaves and time, and most at one leaf at one time."),
+    ("Largest group", "VMs of one more job that fit below one switch of the level above leaves, "
+     "mean over time: what the policy leaves to the next."),
     ("Runtime factor", "By which placements made jobs longer, on average; 1 without a model of "
      "runtimes."),
     ("Goodput", "Vcpu-hours of the jobs done, as long as they are stated to take, over those of "

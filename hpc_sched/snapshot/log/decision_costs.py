@@ -24,6 +24,8 @@ from hpc_sched.topology.model import Topology
 
 # The fabric at hand, or None: the one of the record may have been another.
 Fabric = Callable[[], Topology | None]
+# Written where they are known.
+_OPTIONAL = ("bottleneck", "harm", "by_bottleneck", "broken", "kept")
 _FAULTS = (
     ArithmeticError,
     LookupError,
@@ -53,7 +55,7 @@ class DecisionCosts:
 
 
 def _with_known_links(value: Any) -> Any:
-    """Return values without those of links that are not known: all but for plans by bottleneck."""
+    """Return values without what is known of few plans alone: their links, and free slots."""
     if isinstance(value, list | tuple):
         return [_with_known_links(one) for one in value]
     if not isinstance(value, dict):
@@ -61,7 +63,7 @@ def _with_known_links(value: Any) -> Any:
     return {
         key: _with_known_links(one)
         for key, one in value.items()
-        if one is not None or key not in ("bottleneck", "harm", "by_bottleneck")
+        if one is not None or key not in _OPTIONAL
     }
 
 
@@ -224,7 +226,17 @@ def _cost(one: Counterfactual, found: DecisionCosts) -> str:
         return f"{vms} in {plurals.text(one.leaves, 'leaf')}, {_hop_bytes(one)}"
     # Without the final size the plan is for those that exist.
     text = _change(one, -one.less, "" if one.vms == found.vms else f" for the first {vms}")
-    return text + links_text(one.bottleneck, one.harm)
+    return text + links_text(one.bottleneck, one.harm) + _slots(one)
+
+
+def _slots(one: Counterfactual) -> str:
+    """Return what a plan without the fragmentation price leaves free where it has VMs."""
+    if one.broken is None or one.kept is None:
+        return ""
+    return (
+        f"; leaves free {one.broken.leaves} slots of its leaves and {one.broken.pods} of their "
+        f"pods, this plan {one.kept.leaves} and {one.kept.pods}"
+    )
 
 
 def links_text(bottleneck: float | None, harm: float | None) -> str:

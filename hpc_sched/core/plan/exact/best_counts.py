@@ -50,9 +50,10 @@ def exact_leaf_counts(
     if one is not None and one.is_best and least <= one.is_new <= (1 if most is None else most):
         return LeafCounts(one.top, {one.leaf: count})
     greatest = Greatest(
-        saved=(2 * problem.topology.depth - 1) * math.comb(leaves.vms_of_group, 2),
+        saved=leaves.scale * (2 * problem.topology.depth - 1) * math.comb(leaves.vms_of_group, 2)
+        + leaves.most_charged,
         leaves=min(count, len(leaves.index)),
-        excess=int(leaves.rooms.sum()),
+        excess=int(leaves.rooms.sum()) if leaves.charges is None else 0,
     )
     has_both = most is not None and least > 0
     free = searches.on_all(greatest.weights(keeps_all=has_both))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hpc_sched.core.arrays import Array
+from hpc_sched.core.plan.exact.charges import Charges
 from hpc_sched.core.plan.exact.leaves.convex_leaves import ConvexLeaves
 from hpc_sched.core.plan.exact.leaves.equal_leaves import EqualLeaves
 from hpc_sched.core.plan.exact.leaves.leaf_kinds import Leaves, leaves_by_switch, saving
@@ -31,7 +32,8 @@ class GroupTree:
     """Leaves with room and the switches above them, for one group.
 
     Switches are indices in ``topology.switches``. Savings are those of the new VMs: what the
-    members save among themselves is left out.
+    members save among themselves is left out. With charges they are in parts of a hop, and what
+    is left of them.
     """
 
     problem: Problem
@@ -46,6 +48,7 @@ class GroupTree:
     most: dict[int, int] = field(default_factory=dict)  # VMs below a switch, if not ``count``
     # By switch: what 0, 1, 2 .. VMs save in it, where that is not the hops alone.
     own: dict[int, Array] = field(default_factory=dict)
+    charges: Charges | None = None
 
     @classmethod
     def of(
@@ -75,6 +78,7 @@ class GroupTree:
         return cls(
             *(leaves.problem, leaves.count, effort, leaves.members, order),
             *(leaves.index, leaves.path, found, switches, most),
+            charges=leaves.charges,
         )
 
     def node(self, switch: int, weights: ScoreWeights) -> Siblings:
@@ -89,6 +93,8 @@ class GroupTree:
             else:
                 rise = levels[switch].level - levels[child].level
                 saved = saving(int(self.members[child]), rise, vms)
+                if self.charges is not None:
+                    saved = self.charges.worth(child, saved)
             nodes.append(Above(child, below, weights.saving * saved, self.order.rank_of([child])))
         most = self.most.get(switch, self.count)
         return Siblings(nodes, joined(nodes, most, weights, self.effort))

@@ -10,10 +10,12 @@ from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.plan.exact.group_tree import GroupTree
 from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
 from hpc_sched.core.plan.exact.order import ScoreWeights
-from hpc_sched.core.plan.exact.pruning.branches import used_branches
-from hpc_sched.core.plan.exact.search import Search, tops_of
+from hpc_sched.core.plan.exact.pruning.branches import Branches, BranchSearch
+from hpc_sched.core.plan.exact.search import Point, Search, tops_of
 from hpc_sched.core.plan.switch_rooms import switches_with_room
 from hpc_sched.core.plan.time_limit import Effort
+
+_MANY = 4  # switches above leaves: fewer are searched at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,11 +48,17 @@ class LeafSearches:
 
     def among(self, indices: Iterable[int], weights: ScoreWeights) -> Search | None:
         """Return the search on some leaves and those of members; None if they lack room."""
+        allowed = np.array([*indices, *self.with_members], dtype=np.int64)
+        is_leaf = np.zeros(len(self.leaves.room), dtype=np.bool_)
+        is_leaf[allowed] = True
         problem, count = self.leaves.problem, self.leaves.count
-        is_allowed = np.isin(problem.topology.leaf_index, [*indices, *self.with_members])
+        is_allowed = is_leaf[problem.topology.leaf_index]
         room = replace(problem, capacity=np.where(is_allowed, problem.capacity, 0))
         tops = switches_with_room(room, count, self.level, self.bounds)
-        return self._search(OpenLeaves.of(room, count), tops, weights) if len(tops) else None
+        if not len(tops):
+            return None
+        leaves = OpenLeaves.of(room, count, self.leaves.charges)
+        return self._search(leaves, tops, weights)
 
     def _search(
         self, leaves: OpenLeaves, tops: Array, weights: ScoreWeights, known: int | None = None
@@ -58,6 +66,25 @@ class LeafSearches:
         if weights.keeps_all or weights.sign < 0:
             tree = GroupTree.of(leaves, self.effort, is_spread=True)
         else:
-            branches = used_branches(leaves, self.level, tops, self.effort.limit, known)
-            tree = GroupTree.of(leaves, self.effort, branches)
+            tree = GroupTree.of(leaves, self.effort, self._branches(leaves, tops, weights, known))
         return Search(tree, tops_of(tree, tops), weights)
+
+    def _branches(
+        self, leaves: OpenLeaves, tops: Array, weights: ScoreWeights, known: int | None
+    ) -> Branches | None:
+        """Return the parts of the tree that good plans use; None: any."""
+        search = BranchSearch.of(leaves, self.level, tops, self.effort.limit)
+        if search is None:
+            return None
+        branches = search.used(known)
+        if known is None and leaves.charges is not None and len(branches.parents) >= _MANY:
+            # A filled plan does not choose which leaf it breaks up. The best one below a single
+            # switch is soon found, and leaves out most others.
+            switch = search.promising(branches)
+            level = leaves.levels.item(switch)
+            below = leaves.index[leaves.path[level - 1] == switch]
+            if level > 1 and len(below) < len(leaves.index):
+                best = self.among(below, weights)
+                if best is not None:
+                    branches = search.used(Point.best_of(best).saved)
+        return branches

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask
+from hpc_sched.core.fragmentation.price import POD
+from hpc_sched.core.plan.exact.charges import LEAVES_OF_POD
 from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves, whole_bound
 from hpc_sched.core.plan.leaf_hosts import leaf_gains, leaf_hosts
 
@@ -15,7 +17,9 @@ class OneLeaf:
 
     leaf: int  # in topology.switches
     top: int  # the switch that must hold all VMs, or root
-    saved: int  # hops, less what all pairs cost through the top; those of members are left out
+    # Hops, less what all pairs cost through the top; those of members are left out. With charges
+    # what is left of them, in parts of a hop.
+    saved: int
     is_new: bool  # whether the leaf has no members
     is_best: bool  # whether each plan on several leaves saves less
 
@@ -23,8 +27,8 @@ class OneLeaf:
 def best_leaf(leaves: OpenLeaves, level: int, tops: Array) -> OneLeaf | None:
     """Return the first leaf in the order of plans that has room for all VMs, or None.
 
-    Most saved hops, then a leaf with members, the least excess capacity of the leaf, then of the
-    switches above it on the next level, and so on up, then the tie order. O(hosts).
+    Most saved hops, then a leaf with members, the least excess capacity as
+    :class:`~hpc_sched.core.plan.exact.order.LeafOrder` says, then the tie order. O(hosts).
 
     :param level: of the switch that must hold all VMs, members included
     :param tops: the switches of that level with room for all VMs
@@ -35,16 +39,22 @@ def best_leaf(leaves: OpenLeaves, level: int, tops: Array) -> OneLeaf | None:
     if not len(found):
         return None
     first, most = found, 0
-    if leaves.vms_of_group > 1:
+    if leaves.vms_of_group > 1 or leaves.charges is not None:
         saved = leaves.saved_above(found, count, 1, level) - leaves.through_top(level)[found]
         if leaves.shares_hosts:
             saved += _pairs(leaves, found)
+        if leaves.charges is not None:
+            saved = leaves.scale * saved - leaves.charged(found, count, 1)
         most = int(saved.max())
         first = found[saved == most]
     with_members = first[leaves.here[first] > 0]
     if len(with_members):
         first = with_members
-    for row in leaves.path:
+    path = leaves.path
+    if leaves.charges is not None and len(path) >= POD:
+        excess = LEAVES_OF_POD * leaves.room[path[0, first]] + leaves.room[path[1, first]]
+        first, path = first[excess == excess.min()], path[POD:]
+    for row in path:
         if len(first) == 1:
             break
         room = leaves.room[row[first]]
@@ -83,8 +93,10 @@ def _is_best(leaves: OpenLeaves, level: int, is_allowed: Mask, saved: int) -> bo
     # Above the leaves no plan saves more than if all VMs were below the same switches.
     above = leaves.saved_above(allowed, count, 1, level) - leaves.through_top(level)[allowed]
     above -= leaves.saved_by_leaves(allowed, count, level)
+    charged = leaves.least_charged(most, with_pods=True)[allowed]
     # The second bound is nearer, and needs the hosts of all leaves in order.
     for means in (leaves.means_on_largest, leaves.most_means):
-        if int(whole_bound(means(most)[allowed] * count + above).max()) < saved:
+        hops = means(most)[allowed] * count + above
+        if int(whole_bound(leaves.scale * hops - charged * count).max()) < saved:
             return True
     return False

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask
+from hpc_sched.core.fragmentation.price import LEAF, POD
+from hpc_sched.core.plan.exact.charges import LEAVES_OF_POD
 from hpc_sched.core.plan.problem import Problem
 
 
@@ -46,9 +48,9 @@ class ScoreWeights:
 class Greatest:
     """The greatest values of any plan."""
 
-    saved: int  # hops
+    saved: int  # hops, or parts of them
     leaves: int  # without members' leaves
-    excess: int  # capacity of the used leaves
+    excess: int  # capacity of the used leaves; 0 where another order is left to the rank
 
     def weights(
         self, price: Fraction = Fraction(0), sign: int = 1, *, keeps_all: bool = False
@@ -185,8 +187,14 @@ class LeafOrder:
         return -room * (self._digits_from[here.level] - self._digits_from[above + 1])
 
     def _digit(self, level: int) -> int:
-        """Return the weight of a level's excess, or of the number of leaves at level 0."""
-        return 1 << (self._width * (self.problem.topology.depth - level))
+        """Return the weight of a level's excess, or of the number of leaves at level 0.
+
+        With a price of free slots, leaves and pods have one digit together.
+        """
+        depth = self.problem.topology.depth
+        if level == LEAF and self.problem.price is not None and depth >= POD:
+            return LEAVES_OF_POD * self._digit(POD)
+        return 1 << (self._width * (depth - level))
 
     @cached_property
     def _digits_from(self) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ class Top:
 
     switch: int
     leaf: Leaf | None  # the switch, if it is a leaf
-    less: int  # what all pairs cost through the switch
+    less: int  # what all pairs cost through the switch, and it and those above are charged
 
 
 def tops_of(tree: GroupTree, switches: Array) -> list[Top]:
@@ -35,7 +35,7 @@ def tops_of(tree: GroupTree, switches: Array) -> list[Top]:
     pairs = math.comb(int(problem.members.sum()) + count, 2)
     among = set(switches.tolist())
     tops = [
-        Top(switch, None, (2 * levels[switch].level - 1) * pairs)
+        Top(switch, None, _less(tree, switch, (2 * levels[switch].level - 1) * pairs))
         for switch in switches.tolist()
         if levels[switch].level > 1 and (switch in tree.leaves or switch in tree.switches)
     ]
@@ -47,8 +47,16 @@ def tops_of(tree: GroupTree, switches: Array) -> list[Top]:
             leaf = leaves.with_room(count)
             if leaf is not None and leaf.index in among:
                 saved = int(saved_by(count, int(tree.members[leaf.index]), rise))
-                tops.append(Top(leaf.index, leaf, pairs + saved))
+                tops.append(Top(leaf.index, leaf, _less(tree, above, pairs + saved)))
     return tops
+
+
+def _less(tree: GroupTree, switch: int, hops: int) -> int:
+    """Return hops and what a switch and those above are charged, in the tree's parts."""
+    charges = tree.charges
+    if charges is None:
+        return hops
+    return charges.scale * hops + charges.from_top(tree.problem.topology, switch, tree.count)
 
 
 class Search:

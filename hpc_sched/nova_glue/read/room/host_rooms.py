@@ -114,6 +114,17 @@ class HostRooms(HypervisorRooms):
         """
         self._held_for_others = number
 
+    def empty(self) -> Array:
+        """Return the VMs that each HostState takes while it has none. Shape (HostStates,).
+
+        By its totals; of devices by the trees in Placement, where they were read.
+        """
+        sizes = host_state_room.empty_of_states(self._states, self._demand)
+        for i, state in enumerate(self._states if self._placement.trees.are_read else ()):
+            if self._placement.has_tree(i):
+                sizes[i] = min(sizes[i], self._placement.trees.empty_room(state.uuid))
+        return sizes
+
     def lacking(self) -> Iterator[tuple[str, str]]:
         """Yield why there is less room than hosts have, for the operator and for the tenant.
 

@@ -35,11 +35,15 @@ def leaves_by_switch(
     found = defaultdict[int, list[Leaves]](list)
     rows: dict[tuple[int, bytes], list[Array]] = {}
     count, index, rooms = open_.count, open_.index, open_.rooms
-    for part, gains, is_convex in _classes(open_, among, order, is_spread=is_spread):
+    # A full leaf is not better than others if it is charged for less: equal ones alone are alike.
+    is_spread_or_charged = is_spread or open_.charges is not None
+    for part, gains, is_convex in _classes(open_, among, order, by_room=is_spread_or_charged):
         one = part[0]
+        if open_.charges is not None:
+            gains = open_.charges.worth(int(index[one]), gains)
         first = Leaf(int(index[one]), int(rooms[one]), bool(open_.here[one]), gains, order)
         kind: Leaves = first
-        if len(part) > 1 and is_convex and not is_spread:
+        if len(part) > 1 and is_convex and not is_spread_or_charged:
             kind = ConvexLeaves(index[part], rooms[part], first.has_members, gains, order, count)
         elif len(part) > 1:
             copies = len(part), _digest(gains)
@@ -51,11 +55,13 @@ def leaves_by_switch(
 
 
 def _classes(
-    open_: OpenLeaves, among: Array, order: LeafOrder, *, is_spread: bool
+    open_: OpenLeaves, among: Array, order: LeafOrder, *, by_room: bool
 ) -> Iterator[tuple[Array | list[int], Array, bool]]:
     """Yield leaves below one switch that save alike, what VMs save there, and if that is convex.
 
     Leaves are indices into ``open_``, in tie order or the largest first.
+
+    :param by_room: whether leaves of several rooms do not save alike
     """
     rooms, here, above = open_.rooms, open_.here, open_.above
     if open_.shares_hosts:
@@ -66,7 +72,7 @@ def _classes(
         is_one, on_host = np.zeros(len(rooms), dtype=np.bool_), np.zeros_like(rooms)
         is_convex = ~is_one
     place = order.place[open_.index]
-    keys = (above, is_one, on_host, here, *([rooms] if is_spread else []))
+    keys = (above, is_one, on_host, here, *([rooms] if by_room else []))
     for part in _alike(among[is_convex[among]], keys, -rooms, place):
         one = int(part[0])
         vms = np.arange(min(int(rooms[one]), open_.count) + 1)

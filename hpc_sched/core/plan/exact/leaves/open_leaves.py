@@ -7,6 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask, Reals
+from hpc_sched.core.fragmentation.price import POD
+from hpc_sched.core.plan.exact.charges import Charges
 from hpc_sched.core.plan.exact.leaves.ordered_hosts import OrderedHosts, filled_in_runs
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.switch_rooms import leaf_room, sums_by_switch
@@ -44,22 +46,34 @@ class OpenLeaves:
     room: Array  # capacity below each switch. Shape (switches,)
     members: Array  # members below each switch. Shape (switches,)
     vms_of_group: int  # the members and the VMs to place
+    charges: Charges | None = None  # of the group's plans; None: the least Hop-Byte is best
 
     @classmethod
-    def of(cls, problem: Problem, count: int) -> "OpenLeaves":
-        """Return the leaves with room. O(hosts + leaves * levels)."""
+    def of(cls, problem: Problem, count: int, charges: Charges | None = None) -> "OpenLeaves":
+        """Return the leaves with room. O(hosts + leaves * levels).
+
+        :param charges: by the room of more leaves than these; by default by that of the problem
+        """
         topology, by_leaf = problem.topology, leaf_room(problem)
         number = len(topology.switches)
         [is_open] = by_leaf[topology.leaf_switches].nonzero()
         index, path = topology.leaf_switches[is_open], topology.leaf_path[:, is_open]
         room = sums_by_switch(path, by_leaf[index], number)
+        if charges is None and problem.price is not None:
+            charges = Charges.of(problem.price, topology, room, count)
         [hosts] = problem.members.nonzero()
         members = np.zeros(number, dtype=np.int64)
-        if not len(hosts):
-            return cls(problem, count, index, path, room, members, count)
-        here = problem.members[hosts]
-        members = sums_by_switch(topology.groups[:, hosts], here, number)
-        return cls(problem, count, index, path, room, members, count + int(here.sum()))
+        everyone = count
+        if len(hosts):
+            here = problem.members[hosts]
+            members = sums_by_switch(topology.groups[:, hosts], here, number)
+            everyone += int(here.sum())
+        return cls(problem, count, index, path, room, members, everyone, charges)
+
+    @property
+    def scale(self) -> int:
+        """The parts of a hop in which savings are counted."""
+        return 1 if self.charges is None else self.charges.scale
 
     @property
     def has_members(self) -> bool:
@@ -246,3 +260,42 @@ class OpenLeaves:
         everyone = self.vms_of_group
         hops: Array = 2 * self.levels[self.path[level - 1]] - 1
         return hops * (everyone * (everyone - 1) // 2)
+
+    @property
+    def most_charged(self) -> int:
+        """A bound on what a plan is charged: for all switches, each with one VM."""
+        if self.charges is None:
+            return 0
+        charges = self.charges
+        return int((charges.rates * charges.room + charges.fixed).sum())
+
+    def charged(self, leaves: Array, vms: Array | int, low: int) -> Array:
+        """Return what the switches above some leaves are charged, from a level up.
+
+        All VMs are below the same switches. Shape (of those leaves,); 0 without charges.
+        """
+        total = np.zeros(len(leaves), dtype=np.int64)
+        if self.charges is not None:
+            path = self.path[:POD, leaves]
+            for level, row in enumerate(path, 1):
+                if level >= low:
+                    # A leaf stands in for a missing pod.
+                    is_here = 1 if level == 1 else row != path[level - 2]
+                    total += is_here * self.charges.at(row, vms)
+        return total
+
+    def least_charged(self, most: int, *, with_pods: bool) -> Reals:
+        """Return a bound on what a VM is charged in the mean in each leaf, in parts of a hop.
+
+        :param most: VMs in a leaf
+        :param with_pods: whether the charges of pods, of up to ``count`` VMs, count as well
+        """
+        if self.charges is None:
+            return np.zeros(len(self.index))
+        vms = np.minimum(self.rooms, most)
+        mean: Reals = self.charges.at(self.index, vms) / vms
+        if with_pods and len(self.path) >= POD:
+            pods = self.path[POD - 1]
+            below = np.minimum(self.room[pods], self.count)
+            mean += (pods != self.index) * self.charges.at(pods, below) / below
+        return mean

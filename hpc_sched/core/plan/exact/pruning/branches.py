@@ -11,7 +11,7 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
-from hpc_sched.core.plan.exact.pruning.filled_domains import saved_by_filling
+from hpc_sched.core.plan.exact.pruning.filled_domains import Filled, filled_switch
 from hpc_sched.core.plan.exact.pruning.saving_bounds import SavingBounds
 from hpc_sched.core.plan.maxplus import LOWEST, sums
 from hpc_sched.core.plan.time_limit import Limit
@@ -58,32 +58,60 @@ class Branches:
     others: dict[int, Array] = field(default_factory=dict)
 
 
-def used_branches(
-    leaves: OpenLeaves, level: int, tops: Array, limit: Limit, known: int | None = None
-) -> Branches | None:
-    """Return what plans use that save as much as a known one; None: any part of the tree.
+@dataclass(frozen=True, slots=True, eq=False)
+class BranchSearch:
+    """The bounds by which parts of the tree are left out, for plans below some switches."""
 
-    O(leaves log leaves + switches * VMs).
+    tables: SavingBounds
+    tops: Array  # the switches of the required level with room for all VMs
+    filled: Filled  # a plan that is easy to find
 
-    :param level: of the switch that must hold all VMs
-    :param tops: the switches of that level with room for all VMs
-    :param known: the hops that a plan saves, less what all pairs cost through the top; None:
-        those of :func:`saved_by_filling`
-    :raises TimeLimitPassed: if the limit passes
-    """
-    # Where a leaf is a top, plans on it alone are others.
-    if len(leaves.index) < _FEW or (leaves.levels[tops] == 1).any():
-        return None
-    if leaves.has_few_below(_FEW_BELOW) and not (leaves.rooms >= leaves.count).any():
-        return None
-    allowed = np.flatnonzero(leaves.are_below(tops, level))
-    found = Branches(saved_by_filling(leaves, level, allowed) if known is None else known)
-    tables = SavingBounds.of(leaves, allowed, limit)
-    for top in tops.tolist():
-        outside = np.full(leaves.count + 1, LOWEST >> 1)
-        outside[-1] = -(2 * int(leaves.levels[top]) - 1) * math.comb(leaves.vms_of_group, 2)
-        _trim(tables, top, outside, found)
-    return found
+    @classmethod
+    def of(cls, leaves: OpenLeaves, level: int, tops: Array, limit: Limit) -> "BranchSearch | None":
+        """Return the search, or None where it takes as long as to use any part of the tree.
+
+        O(leaves log leaves).
+
+        :param level: of the switch that must hold all VMs
+        :raises TimeLimitPassed: if the limit passes
+        """
+        # Where a leaf is a top, plans on it alone are others.
+        if len(leaves.index) < _FEW or (leaves.levels[tops] == 1).any():
+            return None
+        if leaves.has_few_below(_FEW_BELOW) and not (leaves.rooms >= leaves.count).any():
+            return None
+        allowed = np.flatnonzero(leaves.are_below(tops, level))
+        filled = filled_switch(leaves, level, allowed)
+        return cls(SavingBounds.of(leaves, allowed, limit), tops, filled)
+
+    def used(self, known: int | None = None) -> Branches:
+        """Return what plans use that save as much as a known one. O(switches * VMs).
+
+        :param known: the hops that a plan saves, less what all pairs cost through the top; None:
+            those of the filled one
+        :raises TimeLimitPassed: if the limit passes
+        """
+        leaves, tables = self.tables.open, self.tables
+        found = Branches(self.filled.saved if known is None else known)
+        for top in self.tops.tolist():
+            outside = np.full(leaves.count + 1, LOWEST >> 1)
+            hops = (2 * int(leaves.levels[top]) - 1) * math.comb(leaves.vms_of_group, 2)
+            outside[-1] = -leaves.scale * hops
+            if leaves.charges is not None:
+                topology = leaves.problem.topology
+                outside[-1] -= leaves.charges.from_top(topology, top, leaves.count)
+            _trim(tables, top, outside, found)
+        return found
+
+    def promising(self, found: Branches) -> int:
+        """Return the used switch, on the level of the filled one, below which most may be saved."""
+        levels, count = self.tables.open.levels, self.tables.open.count
+        saved = {
+            switch: self.tables.above(switch).item(count)
+            for switch, most in found.most.items()
+            if most == count and levels[switch] == levels[self.filled.switch]
+        }
+        return max(saved, key=lambda switch: (saved[switch], -switch), default=self.filled.switch)
 
 
 def _trim(tables: SavingBounds, switch: int, outside: Array, found: Branches) -> bool:

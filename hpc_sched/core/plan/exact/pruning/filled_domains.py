@@ -1,16 +1,25 @@
 """How much a plan saves at least: what one saves that fills the largest leaves below a switch."""
 
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves, saved_by
 from hpc_sched.core.plan.exact.leaves.ordered_hosts import filled_in_runs
+from hpc_sched.core.plan.maxplus import LOWEST
 
 
-def saved_by_filling(leaves: OpenLeaves, level: int, allowed: Array) -> int:
-    """Return the hops that the best of some plans saves, less what all pairs cost through its top.
+class Filled(NamedTuple):
+    """A plan that fills the largest leaves below a switch."""
+
+    saved: int  # hops, less what all pairs cost through the top; with charges what is left of them
+    switch: int  # below which it is
+
+
+def filled_switch(leaves: OpenLeaves, level: int, allowed: Array) -> Filled:
+    """Return the best of some plans by what they save.
 
     One plan for each switch of the lowest level on which one has room for all VMs: below it the
     largest branches are filled first, in them the leaves in which VMs save most in the mean.
@@ -30,7 +39,8 @@ def saved_by_filling(leaves: OpenLeaves, level: int, allowed: Array) -> int:
     order = np.lexsort((*keys, domain))
     takes = np.zeros_like(leaves.index)
     takes[allowed[order]] = _filled(rooms[order], domain[order], count)
-    return int(_saved(leaves, takes, lowest, level)[has_room[lowest - 1]].max())
+    saved = np.where(has_room[lowest - 1], _saved(leaves, takes, lowest, level), LOWEST)
+    return Filled(int(saved.max()), int(saved.argmax()))
 
 
 def _filled(rooms: Array, domain: Array, count: int) -> Array:
@@ -40,7 +50,7 @@ def _filled(rooms: Array, domain: Array, count: int) -> Array:
 
 
 def _saved(leaves: OpenLeaves, takes: Array, low: int, level: int) -> Array:
-    """Return the hops that plans save, less what all pairs cost through their tops.
+    """Return the hops that plans save, less what all pairs cost through their tops, and charges.
 
     Exact, but for leaves that are mixed: there it is what can be had. Shape (switches,).
 
@@ -51,12 +61,20 @@ def _saved(leaves: OpenLeaves, takes: Array, low: int, level: int) -> Array:
     used = np.flatnonzero(takes)
     path, domain = leaves.path[:, used], leaves.path[low - 1, used]
     saved = np.bincount(domain, leaves.pairs(takes)[used], number).astype(np.int64)
-    for below, upper in itertools.pairwise(path[:low]):
+    charged = np.zeros_like(saved)
+    for lower, (below, upper) in enumerate(itertools.pairwise(path[:low]), 1):
         switches, first = np.unique(below, return_index=True)
         vms = np.bincount(below, takes[used], number).astype(np.int64)[switches]
         rise = leaves.levels[upper[first]] - leaves.levels[switches]
         np.add.at(saved, domain[first], saved_by(vms, leaves.members[switches], rise))
+        if leaves.charges is not None:
+            # A leaf stands in for a missing pod.
+            charge = leaves.charges.at(switches, vms)
+            np.add.at(charged, domain[first], np.where(leaves.levels[switches] == lower, charge, 0))
     domains, first = np.unique(domain, return_index=True)
     saved[domains] += leaves.saved_above(used[first], leaves.count, low, level)
     saved[domains] -= leaves.through_top(level)[used[first]]
-    return saved
+    if leaves.charges is None:
+        return saved
+    charged[domains] += leaves.charged(used[first], leaves.count, low)
+    return leaves.scale * saved - charged

@@ -4,7 +4,7 @@ Just above leaves VMs save at most as if each leaf took any part of its room at 
 the best there: leaves are filled by that mean. And at most as if each took VMs as the leaf with the
 largest hosts does, of which the first VM adds as many pairs on its host as they add in the mean:
 then full leaves are best. Above, VMs save in the mean no more than as many or fewer VMs save below
-the best child.
+the best child. What switches are charged is taken off, at least in part.
 """
 
 import itertools
@@ -37,7 +37,9 @@ class SavingBounds:
         :raises TimeLimitPassed: if the limit passes
         """
         count, topology = leaves.count, leaves.problem.topology
-        means, rooms = leaves.most_means(count)[allowed], leaves.rooms[allowed]
+        rooms, scale = leaves.rooms[allowed], leaves.scale
+        means = scale * leaves.most_means(count) - leaves.least_charged(count, with_pods=False)
+        means = means[allowed]
         linear = (leaves.most_on_host(count) + 2 * leaves.rise * leaves.here)[allowed]
         order = np.lexsort((-means, leaves.above[allowed]))
         parents, first = np.unique(leaves.above[allowed[order]], return_index=True)
@@ -47,7 +49,10 @@ class SavingBounds:
             limit.check()
             bound = np.minimum(
                 _by_means(rooms[part], means[part], count),
-                _convex(rooms[part], int(leaves.rise[allowed[part[0]]]), linear[part].max(), count),
+                scale
+                * _convex(
+                    rooms[part], int(leaves.rise[allowed[part[0]]]), linear[part].max(), count
+                ),
             )
             in_leaves[parent] = whole_bound(bound)
             most_of_leaf[parent] = min(int(rooms[part].max()), count)
@@ -77,17 +82,21 @@ class SavingBounds:
             parent = self.open.problem.topology.switches[switch].parent
             rise = int(levels[parent] - levels[switch])
             vms = np.arange(len(self.below(switch)))
-            self._own[switch] = saved_by(vms, int(self.open.members[switch]), rise)
+            saved = saved_by(vms, int(self.open.members[switch]), rise)
+            charges = self.open.charges
+            self._own[switch] = saved if charges is None else charges.worth(switch, saved)
         return self._own[switch]
 
     def _together(self, parts: Sequence[Array]) -> Array:
         """Return the most that VMs save in parts: each saves in the mean at most as in the best."""
         room = sum(len(part) - 1 for part in parts)
-        means = np.zeros(min(room, self.open.count) + 1)
+        means = np.full(min(room, self.open.count) + 1, -np.inf)
         for part in parts:
             vms = np.arange(1, len(part))
             np.maximum(means[1 : len(part)], part[1:] / vms, out=means[1 : len(part)])
-        return whole_bound(np.maximum.accumulate(means) * np.arange(len(means)))
+        means = np.maximum.accumulate(means)
+        means[0] = 0
+        return whole_bound(means * np.arange(len(means)))
 
 
 def _by_means(rooms: Array, means: Reals, count: int) -> Reals:

@@ -1,7 +1,7 @@
 """The provider trees of the hosts of one request, and the candidates for a VM in them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from hpc_sched.core.room.candidate_enumeration import AllocationCandidate
 from hpc_sched.core.room.provider_tree import Provider, ProviderTree
@@ -75,6 +75,22 @@ class HostTrees:
         """Return the VMs that a host takes if one class alone counted."""
         return self._candidates.most_by_class(self._tree(root))
 
+    @property
+    def are_read(self) -> bool:
+        """True if any host's tree was read."""
+        return bool(self._below)
+
+    def empty_room(self, root: str) -> int:
+        """Return the VMs that a host whose tree was read takes at most while it has none."""
+        stocks = self._found.stocks
+        empty = {
+            uuid: {name: stock.capacity for name, stock in stocks[uuid].items()}
+            for uuid in self.providers(root)
+            if uuid in stocks
+        }
+        most = self._candidates.most_by_class(self._tree(root, lambda uuid: empty.get(uuid, {})))
+        return min(most.values(), default=0)
+
     def kind(self, root: str) -> object:
         """Return what a host whose tree was read has in common with those that are alike."""
         return self._tree(root).kind()
@@ -95,9 +111,15 @@ class HostTrees:
         own = self._below[root]
         return [*own, *sorted(self._reach.get(root, set()) - set(own))]
 
-    def _tree(self, root: str) -> ProviderTree:
-        own = set(self._below[root])
-        every = {uuid: self._provider(uuid) for uuid in self.providers(root)}
+    def _tree(
+        self, root: str, amounts_of: Callable[[str], Mapping[str, int]] | None = None
+    ) -> ProviderTree:
+        """Return the tree of a host with what is free in it.
+
+        :param amounts_of: returns amounts of a provider in place of those
+        """
+        own, amounts_of = set(self._below[root]), amounts_of or self._free.of_provider
+        every = {uuid: self._provider(uuid, amounts_of(uuid)) for uuid in self.providers(root)}
 
         def order(uuid: str) -> tuple[object, ...]:
             # Hosts whose equal devices are free in another order are of one kind.
@@ -111,8 +133,8 @@ class HostTrees:
             tuple(every[uuid] for uuid in sorted(every.keys() - own)),
         )
 
-    def _provider(self, uuid: str) -> Provider:
-        node, free = self._found.nodes.get(uuid), self._free.of_provider(uuid)
+    def _provider(self, uuid: str, free: Mapping[str, int]) -> Provider:
+        node = self._found.nodes.get(uuid)
         return Provider(
             uuid,
             None if node is None else node.parent,

@@ -1,0 +1,1 @@
+"""Free slots that a plan breaks up, and what that costs it."""

@@ -1,0 +1,67 @@
+"""The fragmentation price of one group: what it costs to break up whole leaves and pods.
+
+Of all pods the least Hop-Byte prefers the emptiest, because its leaves are whole. The next group
+then finds no whole one. So a plan pays for the room that it leaves on switches that it uses.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.fragmentation.rates import FragmentationRates
+from hpc_sched.topology.model import Topology
+
+LEAF, POD = 1, 2  # the levels that are charged
+# What a leaf with VMs keeps free counts as more by this part of an empty leaf. Without it, plans
+# use more leaves to leave no slot free on any.
+USED_LEAF = Fraction(1, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentationPrice:
+    """What it costs to leave free slots on leaves and pods that take VMs, beside the Hop-Byte.
+
+    Of n VMs ``n^2 * rate * (room - new) / slots`` hops for each leaf that takes VMs, and for each
+    switch of the level above: ``room`` is what it takes before the plan, ``new`` the VMs of the
+    plan. For a leaf ``n^2 * rate / 20`` besides. Roots are free, and so are levels above pods.
+    """
+
+    rates: FragmentationRates
+    leaf_slots: int  # VMs of the flavor that the largest leaf takes when empty; at least 1
+    pod_slots: int  # likewise
+
+
+def fragmentation_price(
+    rates: FragmentationRates, topology: Topology, empty: Array, most_per_host: int | None = None
+) -> FragmentationPrice | None:
+    """Return the price for VMs of one flavor; None if no switch is charged. O(hosts).
+
+    :param empty: VMs that each host takes while it has none. Shape (hosts,)
+    :param most_per_host: that the server group's policy allows; None: unbounded
+    """
+    if not rates or topology.depth == LEAF:
+        return None
+    if most_per_host is not None:
+        empty = np.minimum(empty, most_per_host)
+    slots = [
+        max(int(np.bincount(row, empty).max(initial=0)), 1)
+        for row in topology.groups[[LEAF - 1, min(POD, topology.depth) - 1]]
+    ]
+    return FragmentationPrice(rates, *slots)
+
+
+def empty_hosts(topology: Topology, hosts: Array, empty: Array) -> Array:
+    """Return the VMs that each host takes while it has none, by those of the candidates.
+
+    The largest switch counts whatever runs there. So a host that is no candidate, because it is
+    full for instance, counts as the largest candidate. Shape (hosts,). O(hosts).
+
+    :param hosts: index in ``topology.hosts`` of each candidate hypervisor
+    :param empty: VMs that it takes while it has none; same shape
+    """
+    sizes = np.full(len(topology.hosts), empty.max(initial=0), dtype=np.int64)
+    sizes[hosts] = 0
+    np.add.at(sizes, hosts, empty)
+    return sizes

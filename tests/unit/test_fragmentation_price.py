@@ -1,0 +1,169 @@
+"""What plans pay for the free slots that they leave on leaves and pods with VMs.
+
+::
+
+                     core
+               /              \\
+             pod1             pod2
+           /      \\         /      \\
+        leaf1    leaf2    leaf3    leaf4
+        4 hosts  4 hosts  4 hosts  4 hosts, of one slot each
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hpc_sched import exceptions
+from hpc_sched.core.constraints import server_group_policy
+from hpc_sched.core.counterfactual import costs
+from hpc_sched.core.counterfactual.rebuilt_request import RecordError, rebuilt
+from hpc_sched.core.fragmentation import rates
+from hpc_sched.core.fragmentation.broken import broken_slots
+from hpc_sched.core.fragmentation.price import (
+    FragmentationPrice,
+    empty_hosts,
+    fragmentation_price,
+)
+from hpc_sched.core.plan.planner import solve
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.plan.time_limit import NO_LIMIT
+from hpc_sched.snapshot.log.logged_decisions import entry_of
+from hpc_sched.topology import Topology
+from tests.unit.recorded_groups import random_group
+
+LEAVES = {f"leaf{number}": [f"n{number}{i}" for i in range(4)] for number in range(1, 5)}
+FABRIC = Topology.from_tree(
+    {
+        "core": {
+            "pod1": {name: LEAVES[name] for name in ("leaf1", "leaf2")},
+            "pod2": {name: LEAVES[name] for name in ("leaf3", "leaf4")},
+        }
+    }
+)
+PRICE = FragmentationPrice(rates.DEFAULT, 4, 8)
+
+
+def planned(full: dict[str, int], count: int, price: FragmentationPrice | None = PRICE) -> Plan:
+    """Return the plan of some VMs where the first hosts of leaves are full, by their number."""
+    capacity = {
+        host: int(i >= full.get(leaf, 0))
+        for leaf, below in LEAVES.items()
+        for i, host in enumerate(below)
+    }
+    problem = Problem.from_counts(
+        topology=FABRIC, capacity=capacity, members={}, awaiting=count, group_id="job"
+    )
+    answer = solve(replace(problem, price=price), count)
+    assert isinstance(answer, Plan)
+    return answer
+
+
+def test_a_vm_goes_to_the_broken_leaf_of_the_broken_pod():
+    assert planned({"leaf3": 3}, 1).leaves == {"leaf3": 1}
+    # One slot less on its leaf, but four more in its pod: 8 * 2 + 6 against 8 * 1 + 5.
+    assert planned({"leaf1": 2, "leaf3": 3}, 1).leaves == {"leaf3": 1}
+
+
+def test_a_group_of_a_leaf_and_more_leaves_the_empty_pod_whole():
+    # Six VMs cost 7 + 8 * 3 hops on 4 + 2, 6 + 9 * 3 on 3 + 3: the empty pod has the least.
+    broken = {"leaf1": 1, "leaf2": 1}
+    assert dict(planned(broken, 6, None).leaves).keys() == {"leaf3", "leaf4"}
+    assert planned(broken, 6).leaves == {"leaf1": 3, "leaf2": 3}
+    # Nothing breaks up where the price is too small to matter.
+    tiny = FragmentationPrice(rates.rates_of(0.001, 0.001), 4, 8)
+    assert dict(planned(broken, 6, tiny).leaves).keys() == {"leaf3", "leaf4"}
+
+
+def test_broken_slots_are_what_stays_free_on_used_leaves_and_pods():
+    capacity = dict.fromkeys(FABRIC.hosts, 1)
+    problem = Problem.from_counts(topology=FABRIC, capacity=capacity, members={}, awaiting=6)
+    answer = solve(problem, 6)
+    assert isinstance(answer, Plan)
+    found = broken_slots(problem, answer)
+    assert (found.leaves, found.pods) == (2, 2)
+
+
+def test_the_largest_switch_counts_as_if_hosts_that_are_no_candidates_were_the_largest_one():
+    candidates = np.array([0, 1, 4])
+    empty = empty_hosts(FABRIC, candidates, np.array([2, 3, 1]))
+    assert empty.tolist() == [2, 3, 3, 3, 1, *[3] * 11]
+    assert fragmentation_price(rates.DEFAULT, FABRIC, empty) == FragmentationPrice(
+        rates.DEFAULT, 12, 24
+    )
+    # Several hypervisors of one host of the topology together.
+    assert empty_hosts(FABRIC, np.array([0, 0]), np.array([2, 3]))[:2].tolist() == [5, 3]
+    assert fragmentation_price(rates.DEFAULT, FABRIC, empty, 1) == PRICE
+
+
+@pytest.mark.parametrize(
+    ("policy", "most", "expected"),
+    [
+        (None, None, None),
+        ("soft-affinity", None, None),
+        ("affinity", None, None),
+        ("anti-affinity", 2, 2),
+        ("soft-anti-affinity", None, 1),
+    ],
+)
+def test_a_policy_bounds_the_slots_of_an_empty_host(policy, most, expected):
+    assert server_group_policy.most_of(policy, most) == expected
+
+
+def test_without_rates_or_pods_there_is_no_price():
+    empty = np.ones(16, dtype=np.int64)
+    assert fragmentation_price(rates.NO_PRICE, FABRIC, empty) is None
+    flat = Topology.from_tree({"cloud": list(FABRIC.hosts)})
+    assert fragmentation_price(rates.DEFAULT, flat, empty) is None
+
+
+@pytest.mark.parametrize("text", ["0.1,0.2", " 0.1 , 0.2 ", ".1,2e-1"])
+def test_rates_are_two_numbers(text):
+    assert rates.read(text) == rates.DEFAULT == rates.read(str(rates.DEFAULT))
+
+
+def test_no_price_is_zero():
+    assert rates.read("0") == rates.read(str(rates.NO_PRICE)) == rates.NO_PRICE
+    assert not rates.read("0,0")
+    assert rates.read("0,0.5").pod == Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0.1", "1,2,3", "a,b", "-1,2", "nan,0", "inf,1", "1,1001", "1,"]
+)
+def test_other_rates_are_an_error_that_says_what_was_expected(text):
+    with pytest.raises(exceptions.ConfigError, match="expected LEAF,POD, two numbers from 0 to"):
+        rates.read(text)
+
+
+def test_a_record_has_the_price_and_gives_the_same_plan_and_that_without_it():
+    cheaper = 0
+    for seed in range(120):
+        group = replace(random_group(seed), rates=rates.rates_of(50, 100))
+        entry = group.entry()
+        again, request = rebuilt(entry), group.request()
+        assert again.request.price == request.price
+        plan = costs.planned_again(again, entry, NO_LIMIT)
+        found = {one.without: one for one in costs.counterfactuals(again, entry, plan, NO_LIMIT)}
+        without = found.get("fragmentation_price=50,100")
+        assert (without is None) == (request.price is None)
+        if without is None or plan is None or without.hop_bytes is None:
+            continue
+        # The least Hop-Byte of all plans within the constraints.
+        assert without.less is not None
+        assert without.less >= 0
+        assert without.broken is not None
+        assert without.kept is not None
+        cheaper += without.less > 0
+    assert cheaper
+
+
+def test_a_damaged_price_is_an_error_of_the_record():
+    record = replace(random_group(3), rates=rates.DEFAULT).record()
+    for price in ({"leaf": -1, "pod": 0}, {"leaf": 1e9, "pod": 0}):
+        record["input"]["price"] = price
+        with pytest.raises(RecordError, match="damaged: price"):
+            rebuilt(entry_of(record))
