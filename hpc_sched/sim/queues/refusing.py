@@ -5,9 +5,12 @@ from hpc_sched.sim.simulation import Simulation
 
 
 def refusing(simulation: Simulation) -> None:
-    """Start each job, or refuse it; a job that has lost a host too. O(new jobs), placements."""
+    """Start each job, or refuse it; a job that has lost a host too. O(new jobs), placements.
+
+    A job that is held for a preferred place waits until its limit is over.
+    """
     for job in list(simulation.waiting.values()):
-        if not simulation.start(job):
+        if not simulation.start(job) and not simulation.is_held(job):
             simulation.refuse(job)
 
 
