@@ -27,14 +27,15 @@ _OVERRIDE = "Aggregate metadata of the same name overrides it for the hosts of t
 
 
 class RatesType(types.ConfigType):
-    """The rates of the fragmentation price."""
+    """The rates of the fragmentation price, as a list of two numbers."""
 
     def __init__(self) -> None:
         super().__init__(type_name=rates.FORM)
 
-    def __call__(self, value: Any) -> rates.FragmentationRates:
-        """Return the rates of a text."""
-        return value if isinstance(value, rates.FragmentationRates) else rates.read(str(value))
+    def __call__(self, value: Any) -> list[float]:
+        """Return the rates of a text, or of a list as a snapshot has it."""
+        text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        return rates.read(text).as_list()
 
     def __repr__(self) -> str:
         return rates.FORM
@@ -43,7 +44,7 @@ class RatesType(types.ConfigType):
         return isinstance(other, RatesType)
 
     def _formatter(self, value: Any) -> str:
-        return str(value)
+        return str(rates.rates_of(*value))
 
 
 class SpeedsType(types.ConfigType):
@@ -258,7 +259,7 @@ OPTS = [
     cfg.Opt(
         "fragmentation_price",
         type=RatesType(),
-        default=rates.DEFAULT,
+        default=rates.DEFAULT.as_list(),
         mutable=True,
         help="What a plan pays, beside its Hop-Byte, for free slots that it leaves on leaf "
         "switches that it uses, and on switches of the level above: two numbers, or 0. With 0 "
@@ -547,6 +548,11 @@ def flag(conf: cfg.ConfigOpts, name: str) -> bool:
 def processor_speeds(conf: cfg.ConfigOpts) -> dict[str, float]:
     """Return the speeds of processor types; none if an entry is invalid."""
     return dict(usable(conf, "processor_speeds"))
+
+
+def fragmentation_rates(conf: cfg.ConfigOpts) -> rates.FragmentationRates:
+    """Return the rates of the fragmentation price; the default if they are invalid."""
+    return rates.rates_of(*usable(conf, "fragmentation_price"))
 
 
 def uplink_oversubscription(conf: cfg.ConfigOpts) -> dict[str, float]:

@@ -8,6 +8,7 @@ from oslo_config import cfg, types
 
 from hpc_sched import conf, exceptions
 from hpc_sched.core.extra_specs import Defaults
+from hpc_sched.core.fragmentation.rates import FragmentationRates, rates_of
 from hpc_sched.core.objectives import stated_objective
 from hpc_sched.core.objectives.stated_objective import ObjectiveOptions
 from hpc_sched.core.processors.processor_ranking import ProcessorRanking
@@ -62,6 +63,11 @@ def defaults(snapshot: Snapshot) -> Defaults:
 def objective_options(snapshot: Snapshot) -> ObjectiveOptions:
     """Return the options on objectives of plans."""
     return stated_objective.objective_options(functools.partial(option, snapshot))
+
+
+def fragmentation_rates(snapshot: Snapshot) -> FragmentationRates:
+    """Return the rates of the fragmentation price."""
+    return rates_of(*option(snapshot, "fragmentation_price"))
 
 
 def enabled(snapshot: Snapshot) -> EnabledPlugins:

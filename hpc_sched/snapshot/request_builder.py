@@ -237,7 +237,7 @@ def _group_request(
     rooms: snapshot_rooms.SnapshotRooms,
 ) -> GroupRequest:
     snapshot = cloud.snapshot
-    rates = nova_options.option(snapshot, "fragmentation_price")
+    rates = nova_options.fragmentation_rates(snapshot)
     enabled = nova_options.enabled(snapshot)
     places = [node.place for node in snapshot.hypervisors]
     # Followers of the group do not count: the answer is on the VMs that are queried.

@@ -231,7 +231,7 @@ def _rates(args: argparse.Namespace, snapshot: Snapshot | None) -> Fragmentation
         return cast(FragmentationRates, args.fragmentation_price)
     if snapshot is None:
         return fragmentation_rates.DEFAULT
-    return cast(FragmentationRates, nova_options.option(snapshot, "fragmentation_price"))
+    return nova_options.fragmentation_rates(snapshot)
 
 
 def _tradeoff(args: argparse.Namespace, snapshot: Snapshot | None) -> Fraction:

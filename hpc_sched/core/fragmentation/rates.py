@@ -19,6 +19,10 @@ class FragmentationRates:
     def __bool__(self) -> bool:
         return bool(self.leaf or self.pod)
 
+    def as_list(self) -> list[float]:
+        """Return the rates as JSON has them."""
+        return [float(self.leaf), float(self.pod)]
+
     def __str__(self) -> str:
         return f"{float(self.leaf):g},{float(self.pod):g}" if self else "0"
 

@@ -62,7 +62,7 @@ class ReadRequest:
         if request.by_mdobp and self.colocated is not None:
             packing = mdobp_input.packing(demand, policy, self.states, self.colocated)
         topology = self._topology(hosts)
-        rates = conf.usable(CONF, "fragmentation_price")
+        rates = conf.fragmentation_rates(CONF)
         made = GroupRequest.of(
             topology,
             request.hpc_specs,

@@ -152,6 +152,7 @@ def _logged(group: GroupPlacement, answer: Plan | Rejection) -> LoggedPlan | Log
     free: Plan | Rejection = answer
     inputs, specs = group.inputs, group.inputs.request.hpc_specs
     is_bounded = group.removed.bounds_plan or bool(inputs.shunned)
+    is_bounded |= inputs.first.price is not None
     if not specs.is_flat and (is_bounded or specs.group_keys):
         with group.decisions.planning() as limit:
             free = group.request().unconstrained(answer.count, limit)
