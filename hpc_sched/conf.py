@@ -261,7 +261,7 @@ OPTS = [
         type=RatesType(),
         default=rates.DEFAULT.as_list(),
         mutable=True,
-        help="What a plan pays, beside its Hop-Byte, for free slots that it leaves on leaf "
+        help="What a plan pays, in addition to its Hop-Byte, for free slots that it leaves on leaf "
         "switches that it uses, and on switches of the level above: two numbers, or 0. With 0 "
         "each plan is best for its group alone, and prefers the emptiest switches: the next group "
         "finds no whole ones. With a price plans use broken leaves and pods, and groups have less "

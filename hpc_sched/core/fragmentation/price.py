@@ -21,7 +21,7 @@ USED_LEAF = Fraction(1, 20)
 
 @dataclass(frozen=True, slots=True)
 class FragmentationPrice:
-    """What it costs to leave free slots on leaves and pods that take VMs, beside the Hop-Byte.
+    """What it costs to leave free slots on leaves and pods that take VMs, on top of the Hop-Byte.
 
     Of n VMs ``n^2 * rate * (room - new) / slots`` hops for each leaf that takes VMs, and for each
     switch of the level above: ``room`` is what it takes before the plan, ``new`` the VMs of the

@@ -55,7 +55,7 @@ class DecisionCosts:
 
 
 def _with_known_links(value: Any) -> Any:
-    """Return values without what is known of few plans alone: their links, and free slots."""
+    """Return values without the optional ones that a plan does not have: of links, and slots."""
     if isinstance(value, list | tuple):
         return [_with_known_links(one) for one in value]
     if not isinstance(value, dict):

@@ -15,7 +15,7 @@ from hpc_sched.topology.model import Topology
 
 # Among plans of equal cost the excess capacity of a leaf counts as much as that of its pod by this.
 LEAVES_OF_POD = 8
-# Bits of a hop for one VM, and for so many that few are left: sums of squares fit into 62 bits.
+# Bits of a hop for one VM, and at least for any number: sums of squares fit into 62 bits.
 _MOST_BITS, _LEAST_BITS = 26, 6
 
 
