@@ -1,0 +1,65 @@
+"""The order in which single VMs fill broken switches, so that whole leaves and pods stay free.
+
+The measure is the price of broken switches for one VM, ``a * room of its leaf / S1 + b * room of
+its pod / S2``: room is what the hosts below the switch still take of its flavor, and S what the
+largest switch of the level takes when it is empty. There is no term for a root.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array, Mask
+from hpc_sched.topology.model import Topology
+
+# Tenths of the cost of a plan that a whole leaf and a whole pod are worth: a = 0.1, b = 0.2.
+LEAF, POD = 1, 2
+# More VMs of one flavor than a host takes: products of rooms fit into 63 bits on 100,000 hosts.
+MOST = 1 << 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FillOrder:
+    """The order of hypervisors for VMs of one flavor. A row is a hypervisor."""
+
+    levels: tuple[tuple[Array, int], ...]  # switch above each row, and its factor in the price
+
+    @classmethod
+    def of(cls, topology: Topology, hosts: Array, slots: Array) -> Self:
+        """Return the order on a topology. O(hosts).
+
+        Hosts without a row count like the largest row: which of them are full does not matter.
+
+        :param hosts: index in ``topology.hosts`` of each row, shape (rows,)
+        :param slots: VMs that each row takes when it is empty, shape (rows,)
+        """
+        own = np.clip(slots, 0, MOST)
+        empty = np.bincount(hosts, weights=own, minlength=len(topology.hosts)).astype(np.int64)
+        empty[np.bincount(hosts, minlength=len(empty)) == 0] = own.max(initial=0)
+        groups = topology.groups[: min(2, max(topology.depth - 1, 1))]
+        largest = [max(int(_below(level, empty).max()), 1) for level in groups]
+        # The price in tenths, times S1 and S2: whole numbers, of which equal ones are equal.
+        factors = [LEAF] if len(largest) == 1 else [LEAF * largest[1], POD * largest[0]]
+        return cls(tuple((level[hosts], n) for level, n in zip(groups, factors, strict=True)))
+
+    def keys(self, room: Array, in_use: Mask) -> Array:
+        """Return the sort key of each row for the next VM, smallest first. Shape (rows,).
+
+        The price, then hosts with VMs before those without, then the fuller first. Equal where
+        these are equal. O(rows log rows).
+
+        :param room: VMs that each still takes, shape (rows,)
+        :param in_use: whether each has VMs, shape (rows,)
+        """
+        left = np.clip(room, 0, MOST)
+        prices = [factor * _below(above, left)[above] for above, factor in self.levels]
+        price = np.unique(np.sum(prices, axis=0), return_inverse=True)[1]
+        keys: Array = (2 * price + ~in_use) * (MOST + 1) + left
+        return keys
+
+
+def _below(above: Array, number: Array) -> Array:
+    """Return the sum of a number over the rows below each switch. Shape (switches,)."""
+    # Such sums are below 2 ** 53: exact as floats.
+    return np.bincount(above, weights=number).astype(np.int64)
