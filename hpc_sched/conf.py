@@ -119,6 +119,18 @@ OPTS = [
         "leaves and 10,000 hosts. 0 disables it: the fewest hosts of a leaf are then filled. "
         f"{_OVERRIDE}",
     ),
+    cfg.FloatOpt(
+        "whole_leaf_weight_multiplier",
+        default=0.0,
+        help="Multiplier of WholeLeafWeigher, which places VMs without a group that are not HPC: "
+        "first on broken leaf switches and pods, those that have VMs and the least room, so that "
+        "whole ones stay free for groups; in a leaf on the fullest host. With the default of 0 it "
+        "is off.\n\n"
+        "Set it to 100000 to have it decide before Nova's resource weighers, which spread VMs, on "
+        "up to 10,000 hosts; with 1 these undo most of it. VMs that must not share a host or a "
+        "leaf need a server group with a policy: without one, the VMs of a request share hosts. "
+        f"{_OVERRIDE}",
+    ),
     cfg.ListOpt(
         "mdobp_classes",
         default=["sync", "async"],

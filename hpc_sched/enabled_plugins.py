@@ -32,7 +32,7 @@ MDOBP_LEAVES = 500
 HOP_BYTE_WEIGHER = "HopByteWeigher"
 TOPOLOGY_WEIGHERS = ("BunchWeigher", HOP_BYTE_WEIGHER, "RackCapacityWeigher")
 ALL_WEIGHERS = "hpc_sched.weighers.all_weighers"
-# Weigher class to the option of [hpc_sched] with its multiplier.
+# Class of a weigher of groups to the option of [hpc_sched] with its multiplier.
 MULTIPLIERS = {
     "BunchWeigher": "bunch_weight_multiplier",
     HOP_BYTE_WEIGHER: "hop_byte_weight_multiplier",

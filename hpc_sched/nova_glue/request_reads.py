@@ -1,6 +1,9 @@
 """What is read once for a request, with or without a group: its fabric, instances on its hosts."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from nova import objects
 from nova.scheduler import host_manager
@@ -14,6 +17,10 @@ from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.instances import colocated_instances
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
 
+if TYPE_CHECKING:
+    # WholeLeafWeigher is off as delivered.
+    from hpc_sched.nova_glue.decide.single_vms import SingleVMs
+
 
 class RequestReads:
     """What filters and weighers have read of one request; used by the thread that serves it."""
@@ -23,6 +30,7 @@ class RequestReads:
         self._colocated: ColocatedInstances | None = None
         self._is_unplanned: bool | None = None  # None: not known yet
         self._unplanned: UnplannedRequest | None = None
+        self.single_vms: SingleVMs | None = None  # what WholeLeafWeigher has read
 
     def unplanned(self, call: Call) -> UnplannedRequest | None:
         """Return a request without a group that MDOBP places, updated by its claims, or None.
