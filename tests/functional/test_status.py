@@ -47,6 +47,7 @@ COMPUTES = ["n1", "n2", "n3", "n4", "n5"]
 HOP_BYTE = "hpc_sched.weighers.hop_byte.HopByteWeigher"
 BUNCH = "hpc_sched.weighers.bunch.BunchWeigher"
 MDOBP = "hpc_sched.weighers.mdobp.MDOBPWeigher"
+WHOLE_LEAF = "hpc_sched.weighers.whole_leaf.WholeLeafWeigher"
 NOVAS = "nova.scheduler.weights.all_weighers"
 CHECKS = {check.name: check for check in upgrade_check.CHECKS}
 ALL_FILTERS = ["nova.scheduler.filters.all_filters", "hpc_sched.filters.all_filters"]
@@ -433,6 +434,48 @@ def test_hosts_that_are_shared_want_mdobp(set_):
     assert f"Set weight_classes = {NOVAS}, {HOP_BYTE}, {MDOBP}" in text
     set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, MDOBP])
     assert judged(weighers.check)[0] == Code.SUCCESS
+
+
+def test_the_weigher_of_single_vms_wants_a_multiplier_and_its_multiplier_wants_it(set_):
+    set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, WHOLE_LEAF])
+    code, text = judged(weighers.check)
+    assert code == Code.WARNING
+    assert "[hpc_sched] whole_leaf_weight_multiplier = 0. Set it to 100000" in text
+    set_("hpc_sched", whole_leaf_weight_multiplier=100000.0)
+    assert judged(weighers.check)[0] == Code.SUCCESS
+    set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE])
+    code, text = judged(weighers.check)
+    assert code == Code.WARNING
+    assert f"Set weight_classes = {NOVAS}, {HOP_BYTE}, {WHOLE_LEAF}" in text
+
+
+def test_one_weigher_places_single_vms(set_):
+    set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, MDOBP, WHOLE_LEAF])
+    set_("hpc_sched", whole_leaf_weight_multiplier=100000.0)
+    assert judged(weighers.check)[0] == Code.SUCCESS
+    set_("hpc_sched", mdobp_classes=["sync", "async", "none"])
+    code, text = judged(weighers.check)
+    assert code == Code.WARNING
+    assert "take none out of mdobp_classes" in text
+
+
+def test_the_weigher_of_single_vms_is_no_rival_of_the_topology(set_):
+    set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, WHOLE_LEAF])
+    before = judged(multipliers.check)
+    set_("hpc_sched", whole_leaf_weight_multiplier=100000.0)
+    code, text = judged(multipliers.check)
+    assert code == Code.SUCCESS
+    assert before[1] in text
+    assert "WholeLeafWeigher decides strictly" in text
+    set_("hpc_sched", whole_leaf_weight_multiplier=9.0)
+    code, text = judged(multipliers.check)
+    assert code == Code.WARNING
+    assert "WholeLeafWeigher decides mostly" in text
+    assert "Set [hpc_sched] whole_leaf_weight_multiplier = 25" in text
+    set_("hpc_sched", whole_leaf_weight_multiplier=-1.0)
+    code, text = judged(multipliers.check)
+    assert code == Code.FAILURE
+    assert "VMs break whole leaves first" in text
 
 
 def test_a_class_that_is_not_hpc_wants_mdobp_to_be_packed_and_mdobp_wants_a_class(set_):

@@ -55,7 +55,9 @@ def check(cloud: InspectedCloud) -> Findings:
     """Return how topology, and MDOBP inside its leaves, compare with the other weighers."""
     weighers, _ = load()  # the check of weighers reports what cannot be loaded
     ours = [one for one in weighers if one.is_topology or one.is_mdobp]
-    if not ours:
+    # It weighs no host for a group.
+    single = [one for one in weighers if one.is_whole_leaf and one.multiplier()]
+    if not ours and not single:
         yield good("No weigher of hpc_sched is enabled.")
         return
     among = _candidates(cloud)
@@ -85,10 +87,10 @@ def check(cloud: InspectedCloud) -> Findings:
                 "of the hosts is then arbitrary. Set it, in nova.conf and in the metadata of "
                 "aggregates, to a number."
             )
-        elif one not in ours and one not in guards:
+        elif one not in (*ours, *guards) and not one.is_whole_leaf:
             others += most
     if is_finite:
-        yield from _compared(ours, guards, others, among, aggregates)
+        yield from _compared([*ours, *single], guards, others, among, aggregates)
 
 
 def _compared(
@@ -100,9 +102,11 @@ def _compared(
 ) -> Findings:
     packer = next((one for one in ours if one.is_mdobp), None)
     by_topology = [one for one in ours if one.is_topology]
-    for one in by_topology:
-        rivals = sum(rival.most(aggregates) for rival in by_topology if rival is not one)
-        by_leaf = packer if "sync" in CONF.hpc_sched.mdobp_classes else None
+    for one in [*by_topology, *(one for one in ours if one.is_whole_leaf)]:
+        # Groups and VMs without one have each their own weighers.
+        same = by_topology if one.is_topology else []
+        rivals = sum(rival.most(aggregates) for rival in same if rival is not one)
+        by_leaf = packer if same and "sync" in CONF.hpc_sched.mdobp_classes else None
         yield _topology(one, others + rivals, by_leaf, among, guards)
         value = one.multiplier()
         yield from _guards_below(f"[hpc_sched] {one.option} = {text_of(value)}", value, guards)
@@ -148,7 +152,8 @@ def _topology(
 ) -> Result:
     value = one.multiplier()
     if value <= 0:
-        return _without_weight(one, "groups go to the worst hosts first")
+        what = "VMs break whole leaves" if one.is_whole_leaf else "groups go to the worst hosts"
+        return _without_weight(one, f"{what} first")
     computes = plurals.text(among.hosts, "enabled compute")
     if among.hosts < 2:
         return good(f"{one.name} has nothing to decide with {computes}.")

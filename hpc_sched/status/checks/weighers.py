@@ -31,15 +31,18 @@ from hpc_sched.topology import plurals
 from hpc_sched.weighers.group_weigher import GroupWeigher, TopologyWeigher
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from hpc_sched.weighers.mdobp import MDOBPWeigher
+from hpc_sched.weighers.whole_leaf import WholeLeafWeigher
 
 NOVAS = "nova.scheduler.weights.all_weighers"
 HOP_BYTE = "hpc_sched.weighers.hop_byte.HopByteWeigher"
 MDOBP = "hpc_sched.weighers.mdobp.MDOBPWeigher"
+WHOLE_LEAF = "hpc_sched.weighers.whole_leaf.WholeLeafWeigher"
 OURS = (
     "hpc_sched.weighers.bunch.BunchWeigher",
     HOP_BYTE,
     MDOBP,
     "hpc_sched.weighers.rack_capacity.RackCapacityWeigher",
+    WHOLE_LEAF,
 )
 
 
@@ -64,6 +67,11 @@ class LoadedWeigher:
     def is_mdobp(self) -> bool:
         """True if it is the weigher that chooses hosts inside a leaf."""
         return isinstance(self.weigher, MDOBPWeigher)
+
+    @property
+    def is_whole_leaf(self) -> bool:
+        """True if it is the weigher of VMs without a group."""
+        return isinstance(self.weigher, WholeLeafWeigher)
 
     @property
     def option(self) -> str:
@@ -147,6 +155,7 @@ def check(_cloud: InspectedCloud) -> Verdict:
             + _line(*(path for path in paths if path not in by_topology), HOP_BYTE)
         )
     yield from _mdobp(any(one.is_mdobp for one in weighers))
+    yield from _whole_leaf(next((one for one in weighers if one.is_whole_leaf), None))
     if not any(type(one.weigher).__module__.startswith("nova.") for one in weighers):
         yield warning(
             "None of Nova's own weighers is enabled: hosts whose builds fail are not avoided, "
@@ -180,6 +189,22 @@ def _mdobp(is_enabled: bool) -> Findings:
     ):
         if is_wrong:
             yield warning(text)
+
+
+def _whole_leaf(found: LoadedWeigher | None) -> Findings:
+    """Yield where WholeLeafWeigher does nothing, or another weigher places the same VMs."""
+    value, option = CONF.hpc_sched.whole_leaf_weight_multiplier, WholeLeafWeigher.multiplier
+    packs = configured_plugins.enabled().has_mdobp and "none" in CONF.hpc_sched.mdobp_classes
+    if found is None and value:
+        line = _line(*CONF.filter_scheduler.weight_classes, WHOLE_LEAF)
+        yield warning(f"{option} is set, and WholeLeafWeigher is not enabled. Set {line}")
+    if found is not None and not value and found.path != ALL_WEIGHERS:
+        yield warning(f"WholeLeafWeigher is off: [hpc_sched] {option} = 0. Set it to 100000.")
+    if found is not None and value and packs:
+        yield warning(
+            "WholeLeafWeigher and MDOBPWeigher place the same VMs, and their weights add up: take "
+            f"none out of mdobp_classes, or set {option} = 0."
+        )
 
 
 def _line(*paths: str) -> str:
