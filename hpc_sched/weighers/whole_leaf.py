@@ -7,7 +7,6 @@ from nova.scheduler import weights
 from hpc_sched import conf
 from hpc_sched.nova_glue.answer import ranks
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
-from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.phases import Call
 from hpc_sched.nova_glue.session import PlacementSession
 from hpc_sched.weighers.group_weigher import CONF, GroupWeigher
@@ -40,12 +39,9 @@ class WholeLeafWeigher(GroupWeigher):
         # As delivered it is off.
         from hpc_sched.nova_glue.decide import single_vms
 
-        if not single_vms.are_wanted(call.spec):
+        found = single_vms.served(session.single_vms, call.spec, call.states)
+        if found is None:
             return []
-        found = session.single_vms
-        if found is None or not found.nova.hosts.knows(call.states):
-            fabric = loaded_topology.current()
-            found = session.single_vms = single_vms.SingleVMs(call.spec, call.states, fabric)
-        found.nova.observe(call.spec.instance_uuid, call.states)
+        session.single_vms = found
         found.nova.remember(weighed)
         return [float(rank) for rank in ranks.dense_ranks(found.keys())]

@@ -9,18 +9,12 @@ from nova.scheduler import utils as scheduler_utils
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.room.broken_switches import FillOrder
+from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.io.fabric import Fabric
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.nova_claims import NovaClaims
 from hpc_sched.nova_glue.read.room import compared_hosts, host_state_room
 from hpc_sched.nova_glue.read.room.providers.nova_query import NovaQuery
-
-
-def are_wanted(spec: objects.RequestSpec) -> bool:
-    """True if a request places VMs that are in no group and are not HPC."""
-    if scheduler_utils.request_is_rebuild(spec) or request_spec.is_or_was_group(spec):
-        return False
-    return request_spec.application_of(spec)[0].app_class == "none"
 
 
 class SingleVMs:
@@ -62,3 +56,22 @@ class SingleVMs:
         keys += behind * (keys.max(initial=0) + 1)
         found: Array = keys[event.candidates]
         return found
+
+
+def served(
+    known: SingleVMs | None,
+    spec: objects.RequestSpec,
+    states: Sequence[host_manager.HostState],
+) -> SingleVMs | None:
+    """Return the VMs of a request, updated by its claims; None if they are in a group, or HPC.
+
+    :param known: what was returned at an earlier call for the request
+    """
+    if scheduler_utils.request_is_rebuild(spec) or request_spec.is_or_was_group(spec):
+        return None
+    if request_spec.application_of(spec)[0].app_class != "none":
+        return None
+    if known is None or not known.nova.hosts.knows(states):
+        known = SingleVMs(spec, states, loaded_topology.current())
+    known.nova.observe(spec.instance_uuid, states)
+    return known
