@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from hpc_sched.cli import main
-from hpc_sched.cli.metrics import cloud_metrics, metrics_command
+from hpc_sched.cli.common import shown_flavors
+from hpc_sched.cli.metrics import cloud_metrics
 from tests.scraped import samples_in
 from tests.snapshots import HOSTS, flavor, group, saved, server
 
@@ -137,7 +138,7 @@ def test_flavors_are_bounded(tmp_path, capsys):
     many = [flavor(f"f{number:03}", app_class="sync") for number in range(60)]
     code, out, err = run(capsys, "metrics", "--snapshot", saved(tmp_path, flavors=many))
     assert code == 0
-    assert out.count("hpc_sched_cloud_free_slots{") == metrics_command.MAX_FLAVORS
+    assert out.count("hpc_sched_cloud_free_slots{") == shown_flavors.MAX_FLAVORS
     assert err == "note: 50 of 60 flavors: choose them with --flavor\n"
     named = [text for kind in many for text in ("--flavor", kind.name)]
     assert run(capsys, "metrics", "--snapshot", "x", *named)[0] == 2

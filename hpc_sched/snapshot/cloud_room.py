@@ -53,10 +53,11 @@ def hpc_flavors(cloud: Cloud) -> list[Flavor]:
     return sorted(found, key=lambda flavor: flavor.name)
 
 
-def free_leaves(fabric: Topology, usage: FabricUsage) -> int:
-    """Return the number of leaves whose hosts all take VMs and have none."""
+def free_leaves(fabric: Topology, usage: FabricUsage) -> tuple[str, ...]:
+    """Return the leaves whose hosts all take VMs and have none, in the order of the fabric."""
     states = usage.states()
-    return sum(
-        bool(hosts) and all(states.get(host) == svg.FREE for host in hosts)
-        for hosts in fabric.leaf_hosts()
+    return tuple(
+        switch.name
+        for switch, hosts in zip(fabric.switches, fabric.leaf_hosts(), strict=True)
+        if hosts and all(states.get(host) == svg.FREE for host in hosts)
     )

@@ -212,8 +212,13 @@ def snapshot_of(args: argparse.Namespace) -> Snapshot:
 
 def cloud_of(args: argparse.Namespace) -> Cloud:
     """Return the cloud with topology and options or raise HPCSchedError; report unknown hosts."""
+    return cloud_on(args, args.topology)
+
+
+def cloud_on(args: argparse.Namespace, source: str | None) -> Cloud:
+    """Return the cloud with options on a topology, as :func:`cloud_of`; see ``fabric_of``."""
     snapshot = nova_conf.configured(args, snapshot_of(args), has_devices=True)
-    return on_fabric(snapshot, fabric_of(args, args.topology, snapshot))
+    return on_fabric(snapshot, fabric_of(args, source, snapshot))
 
 
 def on_fabric(snapshot: Snapshot, fabric: Topology) -> Cloud:

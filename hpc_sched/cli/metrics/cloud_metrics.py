@@ -70,7 +70,7 @@ def families(cloud: Cloud, flavors: Iterable[Flavor]) -> list[Metric]:
         "fragmentation": {
             (room.flavor, level): room.fragmentation(level) for room, level in levels
         },
-        "free_leaves": {(): cloud_room.free_leaves(fabric, usage)},
+        "free_leaves": {(): len(cloud_room.free_leaves(fabric, usage))},
         "leaves": {(): len(fabric.leaves)},
         "hosts": {(state,): number for state, number in hosts.items()},
         "unknown_hosts": {(): len(cloud.unknown)},

@@ -5,26 +5,20 @@ import time
 from typing import TYPE_CHECKING
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import output, sources
+from hpc_sched.cli.common import output, shown_flavors, sources
 from hpc_sched.cli.common.argument_types import (
     argument,
     checked,
     exclusive,
     number,
     parsed_by,
-    repeated,
 )
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.metrics.address import address_in
-from hpc_sched.snapshot import cloud_room
-from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.snapshot_model import Flavor
 
 if TYPE_CHECKING:
     from hpc_sched.cli.metrics.cloud_metrics import CloudMetrics
 
-# Flavors of one cloud: each is a series for every level, and takes the time of hpc-sched fits.
-MAX_FLAVORS = 50
 INTERVAL = 300  # seconds
 MISSING = "metrics need prometheus_client: pip install 'hpc-sched[metrics]'"
 
@@ -59,9 +53,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 """
 
     ARGUMENTS = (
-        repeated(
-            "--flavor", f"flavor to show; may be given up to {MAX_FLAVORS} times", metavar="NAME"
-        ),
+        shown_flavors.ARGUMENT,
         exclusive(
             argument(
                 "--textfile",
@@ -99,10 +91,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
                 f"--topology {args.topology}: --listen reads it again at every interval, and "
                 "standard input can be read once; save it in a file and name that",
             ),
-            (
-                len(set(args.flavor)) > MAX_FLAVORS,
-                f"expected at most {MAX_FLAVORS} times --flavor",
-            ),
+            shown_flavors.fault(args.flavor),
         )
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -145,18 +134,4 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 
 def _read(args: argparse.Namespace, found: "CloudMetrics") -> None:
     cloud = sources.cloud_of(args)
-    found.update(cloud, _flavors(cloud, args.flavor))
-
-
-def _flavors(cloud: Cloud, wanted: list[str]) -> list[Flavor]:
-    """Return the flavors to show, by name.
-
-    :raises exceptions.SnapshotError: if there is no such flavor
-    """
-    if not wanted:
-        found = cloud_room.hpc_flavors(cloud)
-        if len(found) > MAX_FLAVORS:
-            output.note(f"{MAX_FLAVORS} of {len(found)} flavors: choose them with --flavor")
-        return found[:MAX_FLAVORS]
-    flavors = {name: cloud.flavor(name) for name in wanted}
-    return [flavors[name] for name in sorted(flavors)]
+    found.update(cloud, shown_flavors.of(cloud, args.flavor))

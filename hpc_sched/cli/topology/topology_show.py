@@ -5,11 +5,12 @@ import importlib
 from typing import Any
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import output, sources
-from hpc_sched.cli.common.argument_types import argument, exclusive, number
+from hpc_sched.cli.common import output, shown_flavors, sources
+from hpc_sched.cli.common.argument_types import argument, exclusive, flag, number
 from hpc_sched.cli.common.base_command import HPCSchedCommand, Table, TextLister
-from hpc_sched.cli.topology import switch_tree
+from hpc_sched.cli.topology import free_room, switch_tree
 from hpc_sched.cli.topology.topology_check import MEMBERS, summary
+from hpc_sched.snapshot import cloud_room, host_usage
 from hpc_sched.topology import plurals, switch_names
 from hpc_sched.topology.model import Topology
 
@@ -20,10 +21,11 @@ _WRITERS = {"yaml": "yaml_writer", "slurm": "slurm_writer", "dot": "dot", "svg":
 class TopologyShow(TextLister):
     """Show a topology: its switches as a tree, with folded host names.
 
-    With another --format than text: a row for each of the lowest switches that are shown.
+    With another --format than text: a row for each of the lowest switches that are shown. With
+    --free: what the cloud could take now.
     """
 
-    EPILOG = """\
+    EPILOG = f"""\
 examples:
 
   The topology of nova.conf, and that of a file:
@@ -48,6 +50,12 @@ examples:
     hpc-sched topology show topology.yaml -f json
     hpc-sched topology show topology.yaml -f value -c Switch -c Hosts
 
+  What the cloud could take, of all flavors that name an hpc:app_class other than none, or of one:
+
+    hpc-sched topology show --cloud mycloud --free
+    hpc-sched topology show --cloud mycloud --free --flavor hpc.large -f json
+
+{free_room.MEANING}
 exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such switch, 2 wrong usage
 """
 
@@ -62,12 +70,32 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
             number("--depth", "N levels of switches from the top"),
             argument("--level", "nothing below this level, such as leaf or pod", metavar="NAME"),
         ),
+        flag("--free", "the room of a cloud in place of the switches: see below"),
+        shown_flavors.ARGUMENT,
         *sources.SOURCE_ARGUMENTS,
     )
 
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse, with exit code 2, arguments that mean nothing together."""
+        super().check(args)
+        parts = {
+            "--switch": args.switch,
+            "--depth": args.depth,
+            "--level": args.level,
+            "--members": args.members or None,
+        }
+        named = next((name for name, value in parts.items() if value is not None), None)
+        self.refuse(
+            (args.free and named, f"--free is of the whole cloud: {named} means nothing with it"),
+            (args.flavor and not args.free, "--flavor means nothing without --free"),
+            shown_flavors.fault(args.flavor),
+        )
+
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
-        """Return a row for each of the lowest switches."""
+        """Return a row for each of the lowest switches; with --free for each flavor and level."""
         args = parsed_args
+        if args.free:
+            return self._free(args)
         topology, uses = sources.topology_of_source(args)
         level = _level(topology, args.level)
         tops = None if args.switch is None else _switches(topology, args.switch)
@@ -91,6 +119,16 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
             branches = switch_tree.ASCII
         self.lines = switch_tree.lines_of(shown, uses, branches, args.members)
         return switch_tree.rows(shown, uses)
+
+    def _free(self, args: argparse.Namespace) -> Table:
+        cloud = sources.cloud_on(args, args.source)
+        fabric, flavors = cloud.description, shown_flavors.of(cloud, args.flavor)
+        if not flavors:
+            output.note("no flavor names an hpc:app_class other than none: choose with --flavor")
+        rooms = [cloud_room.of(cloud, flavor) for flavor in flavors]
+        free = cloud_room.free_leaves(fabric, host_usage.of(fabric, cloud.snapshot))
+        self.lines = free_room.lines_of(rooms, free, len(fabric.leaves))
+        return free_room.rows(rooms, free, len(fabric.leaves), args.formatter)
 
 
 def _switches(topology: Topology, name: str) -> tuple[str, ...]:
