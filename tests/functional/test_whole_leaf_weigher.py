@@ -167,6 +167,15 @@ def test_each_host_is_looked_at_once_for_all_vms_of_a_request():
     assert capacity.call_count == len(states)
 
 
+def test_the_sizes_of_hosts_are_those_that_a_check_of_empty_hosts_reads():
+    shapes = [{}, {"vcpus_total": 64}, {"cpu_allocation_ratio": 4.0}, {"vcpus_total": 0}]
+    states = [host_state(f"n{i:02}", **shapes[i % 4]) for i in range(1, 17)]
+    demand = {"VCPU": 4, "MEMORY_MB": 1024}
+    wanted = [host_state_room.empty_capacity(state, demand) for state in states]
+    assert single_vms._slots(states, demand).tolist() == wanted
+    assert len({*wanted}) == 3
+
+
 def test_with_bare_metal_broken_leaves_are_filled_too():
     states = [host_state("ironic", node, vcpus_total=0, vcpus_used=0) for node in FABRIC.hosts]
     # Nodes in use are no candidates.
