@@ -184,6 +184,7 @@ def test_every_variable_is_an_option(stack: Stack):
         "hop_byte_weight_multiplier": 2.5,
         "mdobp_weight_multiplier": 3.5,
         "rack_capacity_weight_multiplier": 4.5,
+        "whole_leaf_weight_multiplier": 5.5,
     }
     if "mode" in {opt.dest for opt in conf.OPTS}:
         wanted["mode"] = "shadow"

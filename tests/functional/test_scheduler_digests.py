@@ -83,7 +83,7 @@ def other(opt: cfg.Opt) -> Any:
     if isinstance(opt, cfg.BoolOpt):
         return not opt.default
     if isinstance(opt, cfg.IntOpt | cfg.FloatOpt):
-        return opt.default / 2 if isinstance(opt, cfg.FloatOpt) else opt.default + 1
+        return opt.default / 2 or 1.0 if isinstance(opt, cfg.FloatOpt) else opt.default + 1
     if isinstance(opt, cfg.ListOpt):
         choices = getattr(opt.type.item_type, "choices", None)
         return ["one", "two"] if choices is None else list(choices)
