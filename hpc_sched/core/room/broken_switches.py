@@ -23,7 +23,9 @@ MOST = 1 << 12
 class FillOrder:
     """The order of hypervisors for VMs of one flavor. A row is a hypervisor."""
 
-    levels: tuple[tuple[Array, int], ...]  # switch above each row, and its factor in the price
+    leaf: Array  # number of the leaf above each row, shape (rows,)
+    # The leaf's own switch, then its pod, by leaf, and the factor in the price.
+    levels: tuple[tuple[Array, int], ...]
 
     @classmethod
     def of(cls, topology: Topology, hosts: Array, slots: Array) -> Self:
@@ -35,31 +37,35 @@ class FillOrder:
         :param slots: VMs that each row takes when it is empty, shape (rows,)
         """
         own = np.clip(slots, 0, MOST)
-        empty = np.bincount(hosts, weights=own, minlength=len(topology.hosts)).astype(np.int64)
+        empty = np.bincount(hosts, weights=own, minlength=len(topology.hosts))
         empty[np.bincount(hosts, minlength=len(empty)) == 0] = own.max(initial=0)
-        groups = topology.groups[: min(2, max(topology.depth - 1, 1))]
-        largest = [max(int(_below(level, empty).max()), 1) for level in groups]
+        leaf = np.searchsorted(topology.leaf_switches, topology.leaf_index)
+        paths = topology.leaf_path[: min(2, max(topology.depth - 1, 1))]
+        by_leaf = np.bincount(leaf, weights=empty).astype(np.int64)
+        largest = [max(int(_below(path, by_leaf).max()), 1) for path in paths]
         # The price in tenths, times S1 and S2: whole numbers, of which equal ones are equal.
         factors = [LEAF] if len(largest) == 1 else [LEAF * largest[1], POD * largest[0]]
-        return cls(tuple((level[hosts], n) for level, n in zip(groups, factors, strict=True)))
+        return cls(leaf[hosts], tuple(zip(paths, factors, strict=True)))
 
     def keys(self, room: Array, in_use: Mask) -> Array:
         """Return the sort key of each row for the next VM, smallest first. Shape (rows,).
 
         The price, then hosts with VMs before those without, then the fuller first. Equal where
-        these are equal. O(rows log rows).
+        these are equal. O(rows + leaves log leaves).
 
         :param room: VMs that each still takes, shape (rows,)
         :param in_use: whether each has VMs, shape (rows,)
         """
         left = np.clip(room, 0, MOST)
-        prices = [factor * _below(above, left)[above] for above, factor in self.levels]
+        leaves = len(self.levels[0][0])
+        # Such sums are below 2 ** 53: exact as floats.
+        by_leaf = np.bincount(self.leaf, weights=left, minlength=leaves).astype(np.int64)
+        prices = [factor * _below(path, by_leaf) for path, factor in self.levels]
         price = np.unique(np.sum(prices, axis=0), return_inverse=True)[1]
-        keys: Array = (2 * price + ~in_use) * (MOST + 1) + left
+        keys: Array = (2 * price[self.leaf] + ~in_use) * (MOST + 1) + left
         return keys
 
 
-def _below(above: Array, number: Array) -> Array:
-    """Return the sum of a number over the rows below each switch. Shape (switches,)."""
-    # Such sums are below 2 ** 53: exact as floats.
-    return np.bincount(above, weights=number).astype(np.int64)
+def _below(path: Array, by_leaf: Array) -> Array:
+    """Return for each leaf the sum over the leaves below the same switch. Shape (leaves,)."""
+    return np.bincount(path, weights=by_leaf)[path].astype(np.int64)
