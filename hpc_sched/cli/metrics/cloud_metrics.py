@@ -22,7 +22,8 @@ _ABSENT = "absent"
 HELP = {
     "free_slots": "VMs of a flavor that the hosts take now, each host counted alone.",
     "largest_gang": "VMs of a flavor that fit under one switch of a level, as hpc-sched fits.",
-    "fragmentation": "Part of a level's best possible group that does not fit, 0 to 1.",
+    "fragmentation": "Part of a level's best possible group that does not fit, 0 to 1: "
+    "1 - largest_gang / min(free_slots, largest_gang without VMs).",
     "free_leaves": "Leaf switches whose hosts all take VMs and have none.",
     "leaves": "Leaf switches of the topology.",
     "hosts": "Hosts of the topology: free, used, off (disabled or down), absent (not in Nova).",
