@@ -101,12 +101,14 @@ def _parser() -> argparse.ArgumentParser:
             "packing",
             "shadow",
             "shadow-sharing",
+            "whole-leaves",
         ),
         default=["plugin", "bunch", "sharing"],
         help="what is compared with stock Nova (default: all but plans, the plugin without "
         "gang claims, metrics, the plugin with metrics on, caps, with the filters of Nova that "
         "count VMs, caps-reached, where they pass few, uncounted, where plans ignore them, "
-        "packing, where MDOBP packs single VMs that are not HPC too, and those in shadow mode)",
+        "packing, where MDOBP packs single VMs that are not HPC too, whole-leaves, where "
+        "WholeLeafWeigher places these, and those in shadow mode)",
     )
     parser.add_argument(
         "--policy",

@@ -90,6 +90,7 @@ class Side:
     mode: str = "active"
     most_on_host: int = 64  # operations, and VMs, of which filters of Nova pass a host
     asks_caps: bool = True  # whether plans take these filters into account
+    whole_leaf_multiplier: float = 0.0  # of WholeLeafWeigher
 
     def enable(self) -> None:
         """Configure this process so."""
@@ -108,6 +109,8 @@ class Side:
         CONF.set_override("mode", self.mode, "hpc_sched")
         CONF.set_override("gang_claims", self.has_claims, "hpc_sched")
         CONF.set_override("mdobp_classes", list(self.mdobp_classes), "hpc_sched")
+        multiplier = "whole_leaf_weight_multiplier"
+        CONF.set_override(multiplier, self.whole_leaf_multiplier, "hpc_sched")
         # Any port; the time of the thread that writes them counts.
         address = "127.0.0.1:0" if self.has_metrics else None
         CONF.set_override("metrics_address", address, "hpc_sched")
@@ -153,6 +156,13 @@ CAPS = replace(
 CAPS_REACHED = replace(CAPS, name="caps-reached", most_on_host=4)
 # The same filters, ignored in plans: what the caps cost alone.
 UNCOUNTED = replace(CAPS, name="uncounted", asks_caps=False)
+# VMs that are in no group fill broken leaves.
+WHOLE_LEAVES = replace(
+    PLUGIN,
+    name="whole-leaves",
+    weighers=(*PLUGIN.weighers, "hpc_sched.weighers.whole_leaf.WholeLeafWeigher"),
+    whole_leaf_multiplier=100000.0,
+)
 # A weigher alone, without the filter that prunes.
 BUNCH = Side("bunch", weighers=(NOVA_WEIGHERS, "hpc_sched.weighers.bunch.BunchWeigher"))
 

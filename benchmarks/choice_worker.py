@@ -28,6 +28,7 @@ from choice_cloud import (
     SHARING,
     STOCK,
     UNCOUNTED,
+    WHOLE_LEAVES,
     Cloud,
     Side,
     build,
@@ -53,10 +54,11 @@ SIDES = {
         PACKING,
         SHADOW,
         SHADOW_SHARING,
+        WHOLE_LEAVES,
     )
 }
 # Those that differ for requests that are not HPC.
-OF_OTHERS = (PLUGIN, METRICS, SHARING, PACKING, SHADOW, SHADOW_SHARING)
+OF_OTHERS = (PLUGIN, METRICS, SHARING, PACKING, SHADOW, SHADOW_SHARING, WHOLE_LEAVES)
 # Up to so many VMs a turn is short enough for one more, that warms up.
 SMALL = 16
 # Requests that are served before peak memory is read.
@@ -91,7 +93,7 @@ def work(
             if kind == OTHER:
                 others = [side for side in OF_OTHERS if side in compared or side == PLUGIN]
             else:
-                others = [side for side in compared if side != PACKING]
+                others = [side for side in compared if side not in (PACKING, WHOLE_LEAVES)]
             is_slow = skip_above is not None and a_vm * (count + 1) > skip_above
             taken = [side for side in others if not (is_slow and side in (BUNCH, PLANS))]
             turns = near_pairs if count == 1 else pairs
