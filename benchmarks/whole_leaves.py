@@ -35,10 +35,10 @@ import numpy as np
 from churn_report import student_t
 
 from hpc_sched.core.arrays import Array, Reals
+from hpc_sched.core.fragmentation.fill_order import FillOrder
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.rejection import largest_gang
 from hpc_sched.core.plan.tie_order import TieOrder
-from hpc_sched.core.room.broken_switches import FillOrder
 from hpc_sched.sim.policies import nova_default
 from hpc_sched.topology import Topology
 

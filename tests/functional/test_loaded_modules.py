@@ -31,7 +31,7 @@ OFF = {
     "hpc_sched.core.counterfactual": "decision_log",
     "hpc_sched.core.plan.gathering": "gather_groups",
     "hpc_sched.nova_glue.decide.single_vms": "whole_leaf_weight_multiplier",
-    "hpc_sched.core.room.broken_switches": "whole_leaf_weight_multiplier",
+    "hpc_sched.core.fragmentation.fill_order": "whole_leaf_weight_multiplier",
     "hpc_sched.core.by_service.coverage": "a bound on leaves on bare metal",
     "hpc_sched.core.by_service.leaf_choice": "a bound on leaves on bare metal",
     "hpc_sched.nova_glue.shadow_session": "mode",

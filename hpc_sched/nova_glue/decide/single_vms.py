@@ -1,7 +1,6 @@
 """VMs without a group: their hosts in the order in which they fill broken switches."""
 
-import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from nova import objects
@@ -9,19 +8,13 @@ from nova.scheduler import host_manager
 from nova.scheduler import utils as scheduler_utils
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.room.broken_switches import FillOrder
+from hpc_sched.core.fragmentation.fill_order import FillOrder
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.io.fabric import Fabric
 from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.nova_claims import NovaClaims
 from hpc_sched.nova_glue.read.room import compared_hosts, host_state_room
 from hpc_sched.nova_glue.read.room.providers.nova_query import NovaQuery
-
-# All that host_state_room.empty_capacity reads.
-_SIZE = operator.attrgetter(
-    *("vcpus_total", "total_usable_ram_mb", "total_usable_disk_gb"),
-    *(f"{resource}_allocation_ratio" for resource in ("cpu", "ram", "disk")),
-)
 
 
 class SingleVMs:
@@ -44,7 +37,7 @@ class SingleVMs:
         capacity, excess = host_state_room.capacity, compared_hosts.excess_of
         room = [capacity(state, demand, excess(state)) for state in states]
         self._room = np.array(room, dtype=np.int64)
-        self._order = FillOrder.of(topology, hosts, _slots(states, demand))
+        self._order = FillOrder.of(topology, hosts, host_state_room.empty_of_states(states, demand))
         self._in_use = np.array([state.num_instances > 0 for state in states], dtype=np.bool_)
         self.nova = NovaClaims(states, ())
 
@@ -62,17 +55,6 @@ class SingleVMs:
         keys += behind * (keys.max(initial=0) + 1)
         found: Array = keys[event.candidates]
         return found
-
-
-def _slots(states: Sequence[host_manager.HostState], demand: Mapping[str, int]) -> Array:
-    """Return the VMs that each host takes while it has none. Shape (HostStates,)."""
-    sizes = [_SIZE(state) for state in states]
-    # Most hosts are alike.
-    of_size = {
-        size: host_state_room.empty_capacity(state, demand)
-        for size, state in dict(zip(sizes, states, strict=True)).items()
-    }
-    return np.array([of_size[size] for size in sizes], dtype=np.int64)
 
 
 def served(

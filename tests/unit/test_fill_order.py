@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core.room.broken_switches import MOST, FillOrder
+from hpc_sched.core.fragmentation.fill_order import MOST, FillOrder
 from hpc_sched.topology import Topology
 
 FABRIC = Topology.from_tree(

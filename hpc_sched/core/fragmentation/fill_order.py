@@ -1,8 +1,9 @@
 """The order in which single VMs fill broken switches, so that whole leaves and pods stay free.
 
-The measure is the price of broken switches for one VM, ``a * room of its leaf / S1 + b * room of
-its pod / S2``: room is what the hosts below the switch still take of its flavor, and S what the
-largest switch of the level takes when it is empty. There is no term for a root.
+The measure is the fragmentation price of one VM, ``a * room of its leaf / S1 + b * room of its pod
+/ S2``, with the rates as delivered: room is what the hosts below the switch still take of its
+flavor, and S what the largest switch of the level takes when it is empty. There is no term for a
+root.
 """
 
 from dataclasses import dataclass
@@ -11,10 +12,12 @@ from typing import Self
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask
+from hpc_sched.core.fragmentation.price import LEAF, POD, empty_hosts
+from hpc_sched.core.fragmentation.rates import DEFAULT
 from hpc_sched.topology.model import Topology
 
-# Tenths of the cost of a plan that a whole leaf and a whole pod are worth: a = 0.1, b = 0.2.
-LEAF, POD = 1, 2
+# As whole numbers.
+LEAF_RATE, POD_RATE = (int(10 * rate) for rate in (DEFAULT.leaf, DEFAULT.pod))
 # More VMs of one flavor than a host takes: products of rooms fit into 63 bits on 100,000 hosts.
 MOST = 1 << 12
 
@@ -36,15 +39,15 @@ class FillOrder:
         :param hosts: index in ``topology.hosts`` of each row, shape (rows,)
         :param slots: VMs that each row takes when it is empty, shape (rows,)
         """
-        own = np.clip(slots, 0, MOST)
-        empty = np.bincount(hosts, weights=own, minlength=len(topology.hosts))
-        empty[np.bincount(hosts, minlength=len(empty)) == 0] = own.max(initial=0)
+        empty = empty_hosts(topology, hosts, np.clip(slots, 0, MOST))
         leaf = np.searchsorted(topology.leaf_switches, topology.leaf_index)
-        paths = topology.leaf_path[: min(2, max(topology.depth - 1, 1))]
+        paths = topology.leaf_path[: min(POD, max(topology.depth - 1, LEAF))]
         by_leaf = np.bincount(leaf, weights=empty).astype(np.int64)
         largest = [max(int(_below(path, by_leaf).max()), 1) for path in paths]
         # The price in tenths, times S1 and S2: whole numbers, of which equal ones are equal.
-        factors = [LEAF] if len(largest) == 1 else [LEAF * largest[1], POD * largest[0]]
+        factors = [LEAF_RATE]
+        if len(largest) > 1:
+            factors = [LEAF_RATE * largest[1], POD_RATE * largest[0]]
         return cls(leaf[hosts], tuple(zip(paths, factors, strict=True)))
 
     def keys(self, room: Array, in_use: Mask) -> Array:
