@@ -43,8 +43,8 @@ STARTS = {
     "list-scheduling": [0, 33, 10, 3, 20, 20, 20],
     # Job 3 before job 2, and then job 5 before both: job 4 leaves job 3 its 6 cores.
     "shortest-first": [0, 37, 15, 3, 10, 25, 25],
-    # What does not fit when it is submitted is refused: jobs 2, 3, 5 and 6.
-    "refuse": [0, None, None, 3, None, None, 5],
+    # What does not fit when it is submitted is refused: only job 4 does.
+    "refuse": [0, None, None, 3, None, None, None],
     # User 3 has used nothing at 10, user 2 has 14 core-seconds, user 1 has 60.
     "fair-share": [0, 43, 33, 3, 10, 10, 10],
 }

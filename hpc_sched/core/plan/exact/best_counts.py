@@ -6,7 +6,6 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import UNBOUND, Bounds
-from hpc_sched.core.plan.best_fit import best_fit
 from hpc_sched.core.plan.exact.leaf_searches import LeafSearches
 from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
 from hpc_sched.core.plan.exact.one_leaf import best_leaf
@@ -60,6 +59,7 @@ def exact_leaf_counts(
     if least <= used and (most is None or used <= most):
         return free.plan(free.best)
     # Few groups have a bound on leaves that the best plan breaks: it is loaded for these.
+    from hpc_sched.core.plan.best_fit import best_fit
     from hpc_sched.core.plan.exact.bound.leaf_bound import LeafBound
 
     start = best_fit(problem, count, level, bounds)

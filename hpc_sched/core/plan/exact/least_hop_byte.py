@@ -2,7 +2,6 @@
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import Bounds
-from hpc_sched.core.plan.best_fit import best_fit
 from hpc_sched.core.plan.exact.best_counts import exact_leaf_counts
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.time_limit import Limit, TimeLimitPassed
@@ -20,4 +19,7 @@ def least_hop_byte(
         limit.check()
         return exact_leaf_counts(problem, count, level, switches, bounds, limit)
     except (OverflowError, TimeLimitPassed):
+        # Seldom: it is loaded when it is needed.
+        from hpc_sched.core.plan.best_fit import best_fit
+
         return best_fit(problem, count, level, bounds)
