@@ -53,6 +53,7 @@ def main() -> int:
     parser.add_argument("--policy", nargs="+", help="default: by fabric")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=201, help="the first one, default: 201")
+    parser.add_argument("--synthetic", type=int, default=1200, help="jobs of a run, default: 1200")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--keep", type=Path, default=Path("groups-over-time"))
     parser.add_argument("--price", help="fragmentation_price, default: that of the option")
@@ -94,7 +95,7 @@ class Runs:
             topology.write_text(_topology(*FABRICS[fabric][:3]), encoding="utf-8")
             command = [
                 *("hpc-sched", "simulate", "--topology", str(topology)),
-                *("--host", f"vcpus={FABRICS[fabric][3]}", "--synthetic", "1200"),
+                *("--host", f"vcpus={FABRICS[fabric][3]}", "--synthetic", str(args.synthetic)),
                 *("--size", SIZES[sizes], "--use", use, "--runtime", "lognormal:600:1"),
                 *("--measure", "16.67%,99%", "--seed", str(args.seed), "--seeds", str(args.seeds)),
                 *("--jobs", str(args.jobs), "--each-run", "--format", "json", *more),

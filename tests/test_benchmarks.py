@@ -54,6 +54,24 @@ def test_a_ratio_above_its_target_is_missed_and_one_below_is_not():
     assert late == ["plugin, 10,000 hosts, 16 VMs (group): 0.200 is more than 0.10"]
 
 
+@pytest.mark.ci
+def test_groups_over_time_are_compared_seed_by_seed(tmp_path: Path):
+    command = [sys.executable, str(BENCHMARKS / "groups_over_time.py"), "--keep", str(tmp_path)]
+    command += ["--fabric", "4x8x8", "--sizes", "powers", "--use", "0.75"]
+    command += ["--seeds", "2", "--synthetic", "40"]
+    found = subprocess.run(command, check=True, capture_output=True, text=True)
+    titles, *rows = [" ".join(line.split()) for line in found.stdout.splitlines()]
+    assert titles == "fabric sizes use policy Hop-Byte, % leaves, % largest pod, % wait, s"
+    base, exact, peer = rows[:3]
+    nothing = " ".join(["+0.00 +-0.00"] * 4)
+    assert base == f"4x8x8 powers 0.75 least-hops {nothing}"
+    assert exact.startswith("4x8x8 powers 0.75 exact-plan ")
+    assert peer.startswith("4x8x8 powers 0.75 kueue-best-fit ")
+    # The runs are kept: the second command reads them.
+    again = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert (again.stdout, again.stderr) == (found.stdout, "")
+
+
 def test_a_ratio_that_is_no_number_is_missed():
     assert choice_report.missed([row(ratios=[float("nan")])])
 
