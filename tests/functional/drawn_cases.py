@@ -11,6 +11,7 @@ import numpy as np
 
 from hpc_sched.core.capacity import host_capacity
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
+from hpc_sched.core.fragmentation import rates
 from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Application, InterferenceIndex, Limits
 from hpc_sched.nova_glue.read.instances.host_instances import HostInstances
@@ -215,6 +216,7 @@ def simulated(
     setting = SimulationInput(
         cluster,
         policy,
+        rates=rates.DEFAULT,
         limits=case.limits,
         interference=interference,
         mdobp_classes=frozenset(classes),

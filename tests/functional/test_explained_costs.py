@@ -80,7 +80,7 @@ def test_a_group_is_explained_with_what_its_wish_costs_and_why_it_is_not_elsewhe
     )
     assert lines(text) == [
         "  without     hpc:max_leaves=2: Hop-Byte 39 (8 less), 3 leaves",
-        "              cost nothing: policy anti-affinity",
+        "              cost nothing: policy anti-affinity, fragmentation_price=0.1,0.2",
         f"  why not     leaf5: {of_leaf5}",
         "              a VM there without hpc:max_leaves=2: Hop-Byte 43 (4 less), 3 leaves",
         f"              {other}: a plan with it costs the same, but comes later in the group's tie "

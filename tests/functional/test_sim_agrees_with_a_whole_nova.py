@@ -21,6 +21,7 @@ import pytest
 from nova import context as nova_context
 from nova import objects
 
+from hpc_sched.core.fragmentation import rates
 from hpc_sched.core.processors.processor_ranking import ProcessorRanking
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.sim.cluster.cluster import HostType, ProcessorTypes, uniform
@@ -126,6 +127,7 @@ class Simulated:
         setting = SimulationInput(
             cluster,
             POLICIES.load("exact-plan"),
+            rates=rates.DEFAULT,
             types=ProcessorTypes.of(cluster, ProcessorRanking(BEST_FIRST)),
         )
         Simulation(setting, self._at_once, jobs).run()

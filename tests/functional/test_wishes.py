@@ -70,6 +70,7 @@ def fault_of(cloud: NovaCloud, servers: list[str]) -> str:
 
 
 def test_a_group_of_16_costs_the_least_that_the_planner_knows(cloud, boot, flavor):
+    cloud.flags(fragmentation_price="0", group="hpc_sched")
     group = cloud.server_group("sixteen", "anti-affinity")
     hosts = cloud.hosts_of(boot(flavor(), count=16, group=group)).values()
     best = plan(topology=FABRIC, capacity=FREE, members={}, count=16)

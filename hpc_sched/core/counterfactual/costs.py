@@ -261,8 +261,8 @@ def counterfactuals(
         group, before = one.request, cost
         loads = None if plan is None else loads_of(request, plan.hosts)
         if plan is None:
-            # A preference has given way.
-            if one.without.startswith((f"{HPC}prefer", f"{HPC}homogeneous=prefer")):
+            # A preference has given way, and a price refuses nothing.
+            if one.without.startswith((f"{HPC}prefer", f"{HPC}homogeneous=prefer", PRICE)):
                 continue
         elif one.without.startswith(GroupSize.spec.name) and entry.awaiting:
             # Without it the plan is for those that exist: the first slots count. A preferred
