@@ -65,3 +65,24 @@ def test_vms_that_are_a_group_only_in_a_server_group_have_a_note(
     for arguments, expected in ((request, noted), ([*request, "--policy", "affinity"], False)):
         assert main.main(arguments) == 0
         assert ("only the VMs of a server group" in capsys.readouterr().err) == expected
+
+
+@pytest.mark.parametrize(
+    ("least", "said"),
+    [
+        ("12", "; the largest number that fits: 16"),
+        ("25", "; fewer than 25 fit"),
+        (None, "largest gang that fits: 16 on core"),
+    ],
+    ids=["fewer are of use", "not as few", "all of them are needed"],
+)
+def test_the_largest_number_that_fits_is_printed_where_fewer_are_of_use(
+    tmp_path, capsys, least, said
+):
+    path = saved(tmp_path, flavors=[flavor("node", 16)], filters=("HPCGroupFilter",), weighers=())
+    more = [] if least is None else ["--min-size", least]
+    request = ["fits", "--snapshot", path, "--flavor", "node", "--count", "40"]
+    request += ["--policy", "soft-anti-affinity"]
+    assert main.main([*request, *more]) == DOES_NOT_FIT
+    found = capsys.readouterr()
+    assert said in found.out + found.err

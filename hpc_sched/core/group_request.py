@@ -19,6 +19,7 @@ from hpc_sched.core.constraints import NO_CONSTRAINTS, level_of, server_group_po
 from hpc_sched.core.constraints.group_size import GroupSize
 from hpc_sched.core.constraints.max_leaves import MaxLeaves
 from hpc_sched.core.constraints.min_leaves import MinLeaves
+from hpc_sched.core.constraints.min_size import MinSize
 from hpc_sched.core.placement_input import PlacementInput
 from hpc_sched.core.plan.objective import Isolation
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
@@ -164,9 +165,12 @@ class GroupRequest(PlacementInput):
         )
 
     def _sizes_with_followers(self, problem: Problem) -> Sequence[int]:
-        """Return :attr:`sizes`, and between them the most VMs that fit with followers."""
+        """Return :attr:`sizes`, and between them the most VMs that fit.
+
+        With followers, and for a group that states its least size.
+        """
         sizes = self.sizes
-        if not self.followers:
+        if not self.followers and (self.least_size is None or len(sizes) < 2):
             return sizes
         bounds = self.constraints.bounds
         level = level_of(self.topology, bounds.level)
@@ -253,7 +257,8 @@ class GroupRequest(PlacementInput):
 
         :param empty: VMs that each host takes while it has none, shape (hosts,)
         """
-        bounds, size = self.constraints.bounds, self.constraints.group_size
+        bounds, one = self.constraints.bounds, MinSize if self.constraints.min_size else GroupSize
+        size = self.constraints.min_size or self.constraints.group_size
         if bounds.most_leaves is None or size is None:
             return None
         if self.server_group_policy == "anti-affinity" and self.hard_policy is not None:
@@ -268,7 +273,7 @@ class GroupRequest(PlacementInput):
         if size <= most:
             return None
         return (
-            f"{MaxLeaves.spec.name}={bounds.most_leaves} and {GroupSize.spec.name}={size} "
+            f"{MaxLeaves.spec.name}={bounds.most_leaves} and {one.spec.name}={size} "
             f"contradict each other: at most {most} VMs of this flavor fit in "
             f"{plurals.text(bounds.most_leaves, 'leaf switch')}"
         )
@@ -311,8 +316,9 @@ class GroupRequest(PlacementInput):
                 if self.hard_policy is not None and self.hard_policy.has_single_nodes:
                     operator, tenant = self._with_scarcest(answer, operator, tenant, on_one=True)
                 return Refusal(operator, tenant)
-        size = self.constraints.group_size
-        key = GroupSize.spec.name
+        size, key = self.constraints.group_size, GroupSize.spec.name
+        if self.least_size == answer.count:
+            size, key = self.constraints.min_size, MinSize.spec.name
         why = f" ({key}={size})" if size is not None and answer.count > self.left else ""
         operator, tenant = self._with_scarcest(
             answer, answer.operator + why, answer.for_tenant(self.left) + why

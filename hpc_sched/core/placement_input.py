@@ -253,17 +253,28 @@ class PlacementInput:
         return max(self.awaiting, self.missing)
 
     @property
+    def least_size(self) -> int | None:
+        """VMs without a place that must fit by ``hpc:min_size``; None without it, and on moves."""
+        size = self.constraints.min_size
+        if size is None or self.is_move:
+            return None
+        return min(max(size - int(self.members.sum()), 0), self.whole)
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """Numbers of VMs to plan for, largest first; the last one must fit.
 
         The VMs of this request must fit; with ``require`` the group must fit at its final size, its
-        followers left out. VMs of other requests, and orphaned build requests, only improve the
-        choice.
+        followers left out, or at its least size if it states one. VMs of other requests, and
+        orphaned build requests, only improve the choice.
         """
         if self.whole == self.left:
             return (self.left,)
-        is_required = self.constraints.bounds.level is not None
-        fewest = max(self.left, self.missing - self.followers) if is_required else self.left
+        least, fewest = self.least_size, self.left
+        if least is not None:
+            fewest = max(fewest, least)
+        elif self.constraints.bounds.level is not None:
+            fewest = max(fewest, self.missing - self.followers)
         wanted = {self.whole, self.active, fewest}
         return tuple(sorted((count for count in wanted if count >= fewest), reverse=True))
 

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from hpc_sched.core import largest_gangs
+from hpc_sched.core.constraints.min_size import MinSize
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.result import Gang, Plan, Refusal, Rejection
@@ -39,9 +40,26 @@ def fit(state: SnapshotRequest) -> Fit:
     if isinstance(answer, Plan):
         return _fitting(state, answer, None)
     if group.is_refused(answer):
-        return Fit(None, group.refusal(answer).operator, None, None)
+        return Fit(None, group.refusal(answer).operator + _most_that_fit(group), None, None)
     unplanned = "the scheduler does not refuse it, and places it without a plan"
     return Fit(None, f"{answer.operator}; {unplanned}", None, None)
+
+
+def _most_that_fit(group: GroupRequest) -> str:
+    """Return the end of a sentence on the largest number that fits, if a smaller one is of use."""
+    size = group.constraints.values.get(MinSize.name)
+    if size is None or group.is_move or int(size) >= group.left:
+        return ""
+    fewest = max(int(size) - int(group.members.sum()), 1)
+    whole = int(group.members.sum()) + group.left
+    constraints = group.constraints.changed(group_size=whole)
+    smaller = replace(
+        group, constraints=constraints, left=fewest, awaiting=fewest, missing=group.left
+    )
+    answer = smaller.decide()
+    if isinstance(answer, Plan):
+        return f"; the largest number that fits: {answer.count}"
+    return f"; fewer than {fewest} fit"
 
 
 def least(state: SnapshotRequest, count: int | None = None) -> float | None:

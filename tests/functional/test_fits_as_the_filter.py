@@ -27,6 +27,8 @@ FLAVORS = (
     {"min_leaves": "3"},
     {"min_leaves": "3", "max_leaves": "2"},
     {"group_size": "2"},
+    {"group_size": "30", "min_size": "25"},
+    {"require": "leaf", "group_size": "5", "min_size": "4"},
     {"homogeneous": "true"},
     {"homogeneous": "prefer"},
     {"require": "leaf", "app_class": "sync"},

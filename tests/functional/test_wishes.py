@@ -138,6 +138,23 @@ def test_a_request_is_refused_with_a_reason_that_its_user_can_act_on(
     assert reason in fault_of(cloud, boot(flavor(**constraints), count=count, group=group))
 
 
+def test_the_first_of_single_creates_goes_where_the_most_of_the_group_fit(cloud, boot, flavor):
+    # Pods have room for 10 and 11 VMs.
+    group = cloud.server_group("twelve, or eleven", "anti-affinity")
+    enough = flavor(require="pod", group_size="12", min_size="11")
+    hosts: list[str] = []
+    for _ in range(2):
+        hosts += cloud.hosts_of(boot(enough, group=group)).values()
+    assert pods(hosts) == {"pod2"}
+
+
+def test_the_first_of_a_group_is_refused_where_too_few_of_it_fit(cloud, boot, flavor):
+    group = cloud.server_group("twelve", "anti-affinity")
+    many = flavor(require="pod", group_size="13", min_size="12")
+    message = fault_of(cloud, boot(many, group=group))
+    assert "group of 12 needs one pod (hpc:min_size=12)" in message
+
+
 def test_the_first_of_single_creates_chooses_a_leaf_for_the_whole_group(cloud, boot, flavor):
     """Without the size the first VM would go where least room is left over: to lb, lc or ld."""
     group = cloud.server_group("one by one", "anti-affinity")

@@ -9,11 +9,15 @@ from hpc_sched.core.constraints.group_size import GroupSize
 from hpc_sched.core.constraints.homogeneous import Homogeneous
 from hpc_sched.core.constraints.max_leaves import MaxLeaves
 from hpc_sched.core.constraints.min_leaves import MinLeaves
+from hpc_sched.core.constraints.min_size import MinSize
 from hpc_sched.core.constraints.prefer import Prefer
 from hpc_sched.core.constraints.require import Require
 
 # Those with values in Constraints, in the order of records and texts, and all with a key.
-CONSTRAINTS: tuple[type[Constraint], ...] = (Require, Prefer, MaxLeaves, MinLeaves, GroupSize)
+CONSTRAINTS: tuple[type[Constraint], ...] = (
+    *(Require, Prefer, MaxLeaves, MinLeaves),
+    *(GroupSize, MinSize),
+)
 ALL: tuple[type[Constraint], ...] = (*CONSTRAINTS, Homogeneous)
 
 
@@ -62,6 +66,12 @@ class Constraints:
         """Final size of the group."""
         size = self.values.get("group_size")
         return None if size is None else int(size)
+
+    @property
+    def min_size(self) -> int | None:
+        """VMs of the final size with which the group is of use; None: not stated."""
+        size = self.values.get("min_size")
+        return None if size is None or self.group_size is None else int(size)
 
     @property
     def bound_final_size(self) -> bool:

@@ -11,7 +11,7 @@ PREFIX = "hpc:"
 # Other keys of metadata and flavors with the same prefix. Kept current by
 # test_no_extra_spec_and_no_processor_type_is_a_level in tests/unit/test_topology_aggregates.py.
 NOT_LEVELS = {
-    *("app_class", "app_name", "cache_score", "group_size", "homogeneous"),
+    *("app_class", "app_name", "cache_score", "group_size", "min_size", "homogeneous"),
     *("max_leaves", "min_leaves", "objective", "pattern", "prefer", "processor", "require"),
 }
 

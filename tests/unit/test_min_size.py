@@ -1,0 +1,122 @@
+"""``hpc:min_size``: the plan is for the most VMs of the final size that fit, and for enough."""
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hpc_sched.core.constraints import Constraints
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.hpc_specs import HPCSpecs
+from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.topology import Topology
+from tests.unit import small_cases
+from tests.unit.fabrics import Case
+from tests.unit.plan_oracle import Oracle
+
+SEEDS = 20_000
+SIZES = [
+    SEEDS // 40,
+    pytest.param(SEEDS, marks=pytest.mark.nightly("planner", "exhaustive searches by size")),
+]
+
+
+def request_of(case: Case, least: int) -> GroupRequest:
+    """Return the request for the first VM of a group that grows to the VMs of a case."""
+    fabric = case.fabric
+    hosts = [*fabric.hosts]
+    whole = case.count + sum(case.members.values())
+    wanted = Constraints(
+        require=case.require, max_leaves=case.max_leaves, group_size=whole, min_size=least
+    )
+    return GroupRequest.of(
+        fabric,
+        HPCSpecs("sync", wanted, "false", (), ()),
+        group_id=case.group_id,
+        policy=None,
+        max_per_host=None,
+        places=[(host, host) for host in hosts],
+        names=hosts,
+        room=np.array([case.capacity.get(host, 0) for host in hosts], dtype=np.int64),
+        members={(host, host): vms for host, vms in case.members.items()},
+        left=1,
+        awaiting=1,
+    )
+
+
+@pytest.mark.parametrize("number", SIZES)
+def test_the_plan_is_the_best_of_the_most_vms_that_fit_if_these_are_enough(number: int):
+    kinds = Counter[str]()
+    for seed in range(0, SEEDS, SEEDS // number):
+        case, draw = small_cases.random_case(seed), random.Random(f"min_size {seed}")
+        case = replace(case, min_leaves=0, pack_hosts=True, packing=None)
+        if case.count < 2:
+            continue
+        least = draw.randint(1, case.count + sum(case.members.values()))
+        needed = max(least - sum(case.members.values()), 1)
+        sizes = range(case.count, needed - 1, -1)
+        best = next(
+            (
+                (size, found)
+                for size in sizes
+                if (found := Oracle(replace(case, count=size)).best())
+            ),
+            None,
+        )
+        answer = request_of(case, least).decide()
+        if best is None:
+            assert isinstance(answer, Rejection), seed
+            assert answer.count == needed, seed
+            kinds["fewer fit"] += 1
+            continue
+        size, found = best
+        assert isinstance(answer, Plan), (seed, answer)
+        assert (answer.count, dict(answer.leaves), answer.hop_bytes) == (
+            *(size, found.leaves),
+            found.cost,
+        ), seed
+        kinds["all fit" if size == case.count else "some fit"] += 1
+    assert min(kinds[kind] for kind in ("fewer fit", "some fit", "all fit")) >= 0.03 * number, kinds
+
+
+def test_a_refusal_says_how_many_were_needed_and_what_would_fit():
+    """::
+
+             core
+            /    \\
+        leaf1    leaf2
+        3 hosts  2 hosts, of one slot each
+    """
+    tree = {"core": {"leaf1": ["a", "b", "c"], "leaf2": ["d", "e"]}}
+    fabric = Topology.from_tree(tree)
+    case = Case(tree, dict.fromkeys(fabric.hosts, 1), {}, 8)
+    answer = request_of(case, 6).decide()
+    assert isinstance(answer, Rejection)
+    refusal = request_of(case, 6).refusal(answer)
+    assert refusal.operator == (
+        "group of 6 does not fit: largest gang that fits: 5 on core (hpc:min_size=6)"
+    )
+    assert refusal.tenant == "group of 6 does not fit (hpc:min_size=6)"
+    planned = request_of(case, 5).decide()
+    assert isinstance(planned, Plan)
+    assert planned.count == 5
+
+
+def test_a_move_ignores_the_least_size_and_one_without_a_final_size_is_ignored():
+    tree = {"core": {"leaf1": ["a", "b", "c"], "leaf2": ["d", "e"]}}
+    case = Case(tree, dict.fromkeys("abcde", 1), {}, 8)
+    request = request_of(case, 6)
+    assert request.least_size == 6
+    assert replace(request, is_move=True).least_size is None
+    alone = replace(request, constraints=Constraints(min_size=6), missing=0)
+    assert alone.least_size is None
+    assert isinstance(alone.decide(), Plan)
+
+
+def test_more_at_least_than_at_the_end_is_a_contradiction():
+    wanted = Constraints(group_size=4, min_size=5)
+    assert list(wanted.contradictions.values()) == [
+        "hpc:min_size=5 and hpc:group_size=4 contradict each other"
+    ]
