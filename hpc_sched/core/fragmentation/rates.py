@@ -28,7 +28,7 @@ class FragmentationRates:
 
 
 NO_PRICE = FragmentationRates(Fraction(0), Fraction(0))
-# Measured: docs/simulator.rst has the table, and the command that prints it.
+# Measured: docs/placement.rst has the table, and the command that prints it.
 DEFAULT = FragmentationRates(Fraction(1, 10), Fraction(1, 5))
 
 
