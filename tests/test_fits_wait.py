@@ -358,6 +358,19 @@ def test_a_failed_call_is_reported_once_and_made_again(cloud, capsys):
     assert "waited 105 s, 4 readings" in out
 
 
+def test_failures_that_differ_in_their_request_ids_are_one_answer(cloud, capsys):
+    def failing(number: int) -> Callable[[], None]:
+        ids = f'{{"request_id": "req-{number:08x}-0000-4000-8000-00000000000a"}}'
+        return cloud.becomes(exceptions.ReadingError(f"Placement: GET /x: HTTP 503: {ids}"))
+
+    with scripted(**{f"at_{20 * number}": failing(number) for number in range(1, 30)}):
+        code, _, err = fits(capsys, *cloud.arguments, "--wait", "600")
+    assert code == 4
+    assert err.count("HTTP 503") == 1
+    # Pauses grow: every 30 s there would be 21 readings.
+    assert cloud.readings < 10
+
+
 def test_a_cloud_that_does_not_answer_at_first_is_asked_again(cloud, capsys):
     cloud.state = BUSY
     with scripted(at_20=cloud.becomes(occupied(*FREE_LEAF))):

@@ -178,9 +178,15 @@ class GroupRequest(PlacementInput):
         policy = self.hard_policy
         if policy is not None and policy.counts_nodes:
             room = service_rooms.largest(self, policy, level, bounds, wanted=self.whole)
+        elif isinstance(self.objective, Isolation):
+            from hpc_sched.core.plan.bottleneck.isolated_counts import largest_isolated
+
+            room = largest_isolated(problem, self.objective, level)
         else:
             room = largest_gang(problem, level, bounds, with_members=True)
         most = min(self.whole, room.vms if room is not None else 0)
+        if policy is not None and policy.policy == "affinity":
+            most = min(most, self._most_on_one_service())
         return tuple(sorted({*sizes, max(most, sizes[-1])}, reverse=True))
 
     def unconstrained(self, count: int, limit: TimeLimit = NO_LIMIT) -> Plan | Rejection:

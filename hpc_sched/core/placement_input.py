@@ -83,7 +83,7 @@ class PlacementInput:
     gathering: Gathering | None = None  # None: a group that is apart is not brought together
     kept: KeptSums | None = None  # of rooms per host of the topology; see Problem.kept
     objective: Objective | None = None  # what the plan is best by; None: the least Hop-Byte
-    price: FragmentationPrice | None = None  # see problem_of
+    price: FragmentationPrice | None = None  # read if may_be_priced
 
     @classmethod
     def of(
@@ -130,12 +130,7 @@ class PlacementInput:
         host_index = np.array([topology.index_of(name) for name in names], dtype=np.int64)
         counts = _per_host(topology, members)
         missing = max((hpc_specs.constraints.group_size or 0) - int(counts.sum()), 0)
-        price = None
-        if rates and empty is not None:
-            bound = server_group_policy.most_of(policy, max_per_host)
-            of_all = empty_hosts(topology, host_index[room > 0], empty[room > 0])
-            price = fragmentation_price(rates, topology, of_all, bound)
-        return cls(
+        made = cls(
             topology=topology,
             tie=TieOrder(topology, group_id),
             host_index=host_index,
@@ -161,8 +156,23 @@ class PlacementInput:
             shunned=shunned,
             preferred=preferred,
             objective=objective,
-            price=price,
         )
+        if not rates or empty is None or not made.may_be_priced:
+            return made
+        bound = server_group_policy.most_of(policy, max_per_host)
+        of_all = empty_hosts(topology, host_index[room > 0], empty[room > 0])
+        return replace(made, price=fragmentation_price(rates, topology, of_all, bound))
+
+    @property
+    def may_be_priced(self) -> bool:
+        """True if a fragmentation price counts: where plans are compared by Hop-Byte alone.
+
+        Not for an objective, nor for a policy whose plans are compared with each other: affinity,
+        where a group is on one host, and any on services of many nodes.
+        """
+        policy = self.hard_policy
+        is_spread = policy is None or (policy.policy != "affinity" and policy.has_single_nodes)
+        return self.objective is None and is_spread
 
     def after(self, placed: Array) -> Self:
         """Return the request once some of its VMs are placed. O(hosts of the topology).
@@ -254,11 +264,14 @@ class PlacementInput:
 
     @property
     def least_size(self) -> int | None:
-        """VMs without a place that must fit by ``hpc:min_size``; None without it, and on moves."""
+        """VMs without a place that must fit by ``hpc:min_size``; None without it, and on moves.
+
+        Followers refuse no request: without them.
+        """
         size = self.constraints.min_size
         if size is None or self.is_move:
             return None
-        return min(max(size - int(self.members.sum()), 0), self.whole)
+        return min(max(size - int(self.members.sum()) - self.followers, 0), self.whole)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -316,13 +329,7 @@ class PlacementInput:
         return above
 
     def problem_of(self, capacity: Array) -> Problem:
-        """Return the problem with other capacities. ``capacity``: shape (hypervisors,).
-
-        The fragmentation price counts where the Hop-Byte alone is compared: not for an objective,
-        and not for a policy on services of many nodes, whose plans are compared with each other.
-        """
-        policy = self.hard_policy
-        is_priced = self.objective is None and (policy is None or policy.has_single_nodes)
+        """Return the problem with other capacities. ``capacity``: shape (hypervisors,)."""
         packing = self.packing
         if packing is not None and self.host_index is not None:
             attraction = packing.attraction
@@ -344,7 +351,7 @@ class PlacementInput:
             packing=packing,
             kept=self.kept,
             objective=self.objective,
-            price=self.price if is_priced else None,
+            price=self.price if self.may_be_priced else None,
         )
         return problem if self.most_per_host is None else problem.bounded(self.most_per_host)
 

@@ -166,7 +166,8 @@ class Simulation:
         """Refuse a waiting job that does not fit at this moment."""
         del self.waiting[job.number]
         submitted = self._submitted_jobs[job.number]
-        submitted.refusal = "no place at its submission"
+        is_new = self.now == job.submit
+        submitted.refusal = f"no place {'at its submission' if is_new else 'when tried again'}"
         self._log_event("refuse", job.number, submitted.refusal)
         self._record(submitted, Outcome.REFUSED)
 

@@ -48,10 +48,10 @@ def fit(state: SnapshotRequest) -> Fit:
 def _most_that_fit(group: GroupRequest) -> str:
     """Return the end of a sentence on the largest number that fits, if a smaller one is of use."""
     size = group.constraints.values.get(MinSize.name)
-    if size is None or group.is_move or int(size) >= group.left:
+    whole = int(group.members.sum()) + group.left
+    if size is None or group.is_move or int(size) >= whole:
         return ""
     fewest = max(int(size) - int(group.members.sum()), 1)
-    whole = int(group.members.sum()) + group.left
     constraints = group.constraints.changed(group_size=whole)
     smaller = replace(
         group, constraints=constraints, left=fewest, awaiting=fewest, missing=group.left

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from hpc_sched import exceptions
-from hpc_sched.core.constraints import server_group_policy
+from hpc_sched.core.constraints import NO_CONSTRAINTS, server_group_policy
 from hpc_sched.core.counterfactual import costs
 from hpc_sched.core.counterfactual.rebuilt_request import RecordError, rebuilt
 from hpc_sched.core.fragmentation import rates
@@ -27,6 +27,8 @@ from hpc_sched.core.fragmentation.price import (
     empty_hosts,
     fragmentation_price,
 )
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.core.plan.planner import solve
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan
@@ -120,6 +122,29 @@ def test_without_rates_or_pods_there_is_no_price():
     assert fragmentation_price(rates.DEFAULT, flat, empty) is None
 
 
+@pytest.mark.parametrize(
+    ("policy", "is_priced"),
+    [(None, True), ("soft-anti-affinity", True), ("anti-affinity", True), ("affinity", False)],
+)
+def test_a_group_on_one_host_has_no_price(policy, is_priced):
+    request = GroupRequest.of(
+        FABRIC,
+        HPCSpecs("sync", NO_CONSTRAINTS, "false", (), ()),
+        group_id="group",
+        policy=policy,
+        max_per_host=1,
+        places=[(host, host) for host in FABRIC.hosts],
+        names=FABRIC.hosts,
+        room=np.ones(16, dtype=np.int64),
+        members={},
+        left=4,
+        awaiting=4,
+        rates=rates.DEFAULT,
+        empty=np.ones(16, dtype=np.int64),
+    )
+    assert request.price == request.problem().price == (PRICE if is_priced else None)
+
+
 @pytest.mark.parametrize("text", ["0.1,0.2", " 0.1 , 0.2 ", ".1,2e-1"])
 def test_rates_are_two_numbers(text):
     assert rates.read(text) == rates.DEFAULT == rates.read(str(rates.DEFAULT))
@@ -149,8 +174,9 @@ def test_a_record_has_the_price_and_gives_the_same_plan_and_that_without_it():
         plan = costs.planned_again(again, entry, NO_LIMIT)
         found = {one.without: one for one in costs.counterfactuals(again, entry, plan, NO_LIMIT)}
         without = found.get("fragmentation_price=50,100")
-        assert (without is None) == (request.price is None)
-        if without is None or plan is None or without.hop_bytes is None:
+        # A price refuses nothing.
+        assert (without is None) == (request.price is None or plan is None)
+        if without is None or without.hop_bytes is None:
             continue
         # The least Hop-Byte of all plans within the constraints.
         assert without.less is not None

@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hpc_specs import HPCSpecs
+from hpc_sched.core.plan.objective import Isolation
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.topology import Topology
 from tests.unit import small_cases
@@ -102,6 +104,59 @@ def test_a_refusal_says_how_many_were_needed_and_what_would_fit():
     planned = request_of(case, 5).decide()
     assert isinstance(planned, Plan)
     assert planned.count == 5
+
+
+def grown(room: list[int], **said: Any) -> GroupRequest:
+    """Return the request for one more VM of a group on six hosts, two under each leaf."""
+    leaves = {f"leaf{i}": [f"n{2 * i}", f"n{2 * i + 1}"] for i in range(3)}
+    fabric = Topology.from_tree({"core": leaves})
+    members, policy = said.pop("members", {}), said.pop("policy", None)
+    wanted = Constraints(group_size=said.pop("group_size"), min_size=said.pop("min_size"))
+    places = [(host, host) for host in fabric.hosts]
+    return GroupRequest.of(
+        fabric,
+        HPCSpecs("sync", wanted, "false", (), ()),
+        group_id="group",
+        policy=policy,
+        max_per_host=None,
+        places=places,
+        names=list(fabric.hosts),
+        room=np.array(room, dtype=np.int64),
+        members={(host, host): vms for host, vms in members.items()},
+        left=1,
+        awaiting=said.pop("awaiting", 1),
+        **said,
+    )
+
+
+def test_followers_refuse_no_request():
+    # Four run and four are shelved: with them there are enough.
+    group = {"members": {"n0": 4}, "followers": 4, "awaiting": 5, "group_size": 10, "min_size": 8}
+    answer = grown([1, 0, 0, 0, 0, 0], **group).decide()
+    assert isinstance(answer, Plan)
+    assert answer.hosts == {"n0": 1}
+
+
+def test_with_affinity_the_most_are_those_on_one_host():
+    answer = grown([2, 0, 0, 0, 4, 0], policy="affinity", group_size=6, min_size=2).decide()
+    assert isinstance(answer, Plan)
+    assert answer.hosts == {"n4": 4}
+
+
+def test_an_isolated_group_goes_where_the_most_have_places():
+    request = grown([3, 0, 2, 0, 1, 0], group_size=6, min_size=1)
+    names = [switch.name for switch in request.topology.switches]
+    used = Isolation(np.array([name in ("leaf0", "leaf1") for name in names]))
+    answer = replace(request, objective=used).decide()
+    assert isinstance(answer, Plan)
+    assert answer.hosts == {"n0": 3}
+
+
+def test_a_group_that_runs_is_refused_while_too_few_fit():
+    group = {"members": {"n0": 1}, "group_size": 10, "min_size": 8}
+    answer = grown([1, 0, 0, 0, 0, 0], **group).decide()
+    assert isinstance(answer, Rejection)
+    assert answer.count == 7
 
 
 def test_a_move_ignores_the_least_size_and_one_without_a_final_size_is_ignored():

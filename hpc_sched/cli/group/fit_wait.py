@@ -6,6 +6,7 @@ import math
 import os
 import platform
 import random
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -83,6 +84,9 @@ the table for people has them in the line above it.
 """
 
 Answer = tuple[SnapshotRequest, group_fit.Fit]
+
+# Of requests, and addresses of objects.
+_IDS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|0x[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +180,9 @@ def until_fit(answers: Answers, times: WaitTimes, line: output.StatusLine) -> Wa
                 return WaitedFit(state, fit, now() - began, readings, never)
             text = fit.reason or ""
         passed = now() - began
-        if text != said:
-            said, pauses = text, times.pauses()
+        # The same failure has another request id each time.
+        if (alike := _IDS.sub("", text)) != said:
+            said, pauses = alike, times.pauses()
             _say(line, passed, text)
         if passed >= times.longest:
             if last is None:

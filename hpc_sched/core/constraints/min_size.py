@@ -8,18 +8,18 @@ from hpc_sched.core.constraints.group_size import MOST, GroupSize
 
 
 class MinSize(NumberConstraint):
-    """The fewest VMs that must fit together where the first of a group is placed."""
+    """The fewest VMs that must fit together, members included, where one of a group is placed."""
 
     name = "min_size"
     spec = ExtraSpec(
         "hpc:min_size",
         WHOLE_NUMBER,
         number_up_to(MOST),
-        "With ``hpc:group_size``: how many VMs the group needs at least. Where not all of the "
-        "final size fit, room is looked for the most that do, and the first VM is refused if these "
-        "are fewer. One request never becomes smaller: its VMs are all placed, or none. Moves "
-        "ignore it. Default: any number with ``hpc:group_size`` alone, and all of it with "
-        "``hpc:require``.",
+        "With ``hpc:group_size``, else ignored: how many VMs the group needs at least. Where not "
+        "all of the final size fit, room is looked for the most that do, and a VM is refused while "
+        "these, running ones included, are fewer. One request never becomes smaller: its VMs are "
+        "all placed, or none. Moves ignore it. Default: any number with ``hpc:group_size`` alone, "
+        "and all of it with ``hpc:require``.",
         most=MOST,
     )
     is_always_logged = False

@@ -29,7 +29,8 @@ class Plan:
     def after(self, taken: Mapping[str, int], leaf_of: Callable[[str], str]) -> "Plan | None":
         """Return the plan without the places already taken, or None if one was not planned.
 
-        The rest of a best plan is a best plan for the remaining VMs, at the same total cost.
+        The rest of a best plan is a best plan for the remaining VMs, at the same Hop-Byte, where
+        there is no fragmentation price.
 
         :param taken: host to the number of VMs placed there
         """

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.room.candidate_enumeration import AllocationCandidate
 from hpc_sched.core.room.provider_tree import Provider, ProviderTree
 from hpc_sched.core.room.resource_request import ResourceRequest
@@ -89,7 +90,8 @@ class HostTrees:
             if uuid in stocks
         }
         most = self._candidates.most_by_class(self._tree(root, lambda uuid: empty.get(uuid, {})))
-        return min(most.values(), default=0)
+        # No class may be common to the alternatives of a request.
+        return min(most.values(), default=UNBOUNDED)
 
     def kind(self, root: str) -> object:
         """Return what a host whose tree was read has in common with those that are alike."""
