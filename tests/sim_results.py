@@ -98,6 +98,7 @@ def lived(
         leaf_ratio=1.5,
         crossing=0.5,
         most_crossing=4,
+        largest_gang=24.5,
         factor_mean=1.0,
         core_hours=100.0 + seed,
         host_hours=12.0,

@@ -91,6 +91,8 @@ def other(opt: cfg.Opt) -> Any:
         return {"leaf": "other"}
     if isinstance(opt.type, types.Dict):
         return {"leaf": 4.0}
+    if isinstance(opt.type, conf.RatesType):
+        return "0.5,1"
     if isinstance(opt.type, conf.SpeedsType):
         return "one=2"
     if isinstance(opt.type, types.String) and opt.type.choices:

@@ -172,7 +172,7 @@ def test_the_sizes_of_hosts_are_those_that_a_check_of_empty_hosts_reads():
     states = [host_state(f"n{i:02}", **shapes[i % 4]) for i in range(1, 17)]
     demand = {"VCPU": 4, "MEMORY_MB": 1024}
     wanted = [host_state_room.empty_capacity(state, demand) for state in states]
-    assert single_vms._slots(states, demand).tolist() == wanted
+    assert host_state_room.empty_of_states(states, demand).tolist() == wanted
     assert len({*wanted}) == 3
 
 

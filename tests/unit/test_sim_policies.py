@@ -39,6 +39,7 @@ STARTS = {
     "kueue-best-fit": ["a1*2 a2", "b1*2 b2*2", "b1*2 b2*2 b3", "a2"],
     # The smallest domains first, and hosts are the only level looked at.
     "kueue-least-free": ["a1*2 a2", "a2 b1*2 b2", "a2 b1*2 b2*2", "b3"],
+    "least-hops": ["a1*2 a2", "b1*2 b2*2", "b1*2 b2*2 b3", "a2"],
     "least-free-pe": ["a1*2 a2", "a2 b1*2 b2", "a2 b1*2 b2*2", "b3"],
     "mdobp": ["a1*2 a2", "a2 b1*2 b2", "a2 b1*2 b2*2", "b3"],
     # As stock Nova without a group: always the emptiest host.

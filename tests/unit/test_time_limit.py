@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.constraints.server_group_policy import hard_policy, keeps
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan import best_fit as best_fit_module
 from hpc_sched.core.plan.best_fit import best_fit
-from hpc_sched.core.plan.exact import least_hop_byte
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
 from hpc_sched.core.plan.problem import LeafCounts, Problem
 from hpc_sched.core.plan.result import Plan, Rejection
@@ -163,7 +163,7 @@ def test_a_plan_that_breaks_the_policy_is_no_reason_for_a_refusal(monkeypatch):
             return best_fit(problem, *arguments)
         return LeafCounts(topology.switch_index("core"), {a: 3, b: 2}, is_proven=False)
 
-    monkeypatch.setattr(least_hop_byte, "best_fit", on_a_and_b)
+    monkeypatch.setattr(best_fit_module, "best_fit", on_a_and_b)
     plans = 0
     for seed in range(8):
         group = GroupRequest(

@@ -23,7 +23,7 @@ from hpc_sched.nova_glue.read import request_spec
 from hpc_sched.nova_glue.read.hold import Holds
 from hpc_sched.nova_glue.read.instances import group_members, mdobp_input
 from hpc_sched.nova_glue.read.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.read.room.host_rooms import HostRooms
+from hpc_sched.nova_glue.read.room.host_rooms import HostRooms, empty_of
 from hpc_sched.topology.model import Topology
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class ReadRequest:
             shunned=np.logical_or.reduce([*self.shunned.values()]) if self.shunned else None,
             objective=self._objective(topology),
             rates=rates,
-            empty=self.rooms.empty() if rates else None,
+            empty=empty_of(self.rooms) if rates else None,
         )
         return self._gathered(made, name_at) if conf.flag(CONF, "gather_groups") else made
 

@@ -152,10 +152,13 @@ def _logged(group: GroupPlacement, answer: Plan | Rejection) -> LoggedPlan | Log
     free: Plan | Rejection = answer
     inputs, specs = group.inputs, group.inputs.request.hpc_specs
     is_bounded = group.removed.bounds_plan or bool(inputs.shunned)
-    is_bounded |= inputs.first.price is not None
     if not specs.is_flat and (is_bounded or specs.group_keys):
         with group.decisions.planning() as limit:
             free = group.request().unconstrained(answer.count, limit)
+    elif inputs.first.price is not None:
+        # By the rooms that are known: nothing is read for a record.
+        with group.decisions.planning() as limit:
+            free = replace(group.request(), check=None).unconstrained(answer.count, limit)
     best = free if isinstance(free, Plan) else answer
     least = best.hop_bytes if best.is_proven else None
     if least is not None and inputs.request.policy == "soft-anti-affinity":

@@ -61,7 +61,7 @@ class HostRooms(HypervisorRooms):
         self.candidates = AllocationCandidates(states)
         self._placement = PlacementAmounts(states, query, self.candidates.offered)
         self._has_failed = False  # whether a failure of Nova's code was logged
-        self._empty: Array | None = None  # see empty(), once it was computed
+        self._empty: Array | None = None  # see empty_of(), once it was computed
         self._until = 0.0  # monotonic time at which hosts outside a plan are left out
         capacity, excess = host_state_room.capacity, compared_hosts.excess_of
         bounds = [capacity(state, demand, excess(state)) for state in states]
@@ -114,20 +114,6 @@ class HostRooms(HypervisorRooms):
         :param number: VMs that each HostState takes fewer, shape (HostStates,)
         """
         self._held_for_others = number
-
-    def empty(self) -> Array:
-        """Return the VMs that each HostState takes while it has none. Shape (HostStates,).
-
-        By its totals; of devices by the trees in Placement, where they were read. Once a request.
-        """
-        if self._empty is not None:
-            return self._empty
-        sizes = host_state_room.empty_of_states(self._states, self._demand)
-        for i, state in enumerate(self._states if self._placement.trees.are_read else ()):
-            if self._placement.has_tree(i):
-                sizes[i] = min(sizes[i], self._placement.trees.empty_room(state.uuid))
-        self._empty = sizes
-        return sizes
 
     def lacking(self) -> Iterator[tuple[str, str]]:
         """Yield why there is less room than hosts have, for the operator and for the tenant.
@@ -322,3 +308,20 @@ class HostRooms(HypervisorRooms):
             free = without(free, claimed)
             found.append(claimed)
         return found
+
+
+def empty_of(rooms: HostRooms) -> Array:
+    """Return the VMs that each HostState takes while it has none. Shape (HostStates,).
+
+    By its totals; of devices by the trees in Placement, where they were read. Once a request.
+    """
+    if rooms._empty is None:
+        placement, states = rooms._placement, rooms._states
+        sizes = host_state_room.empty_of_states(states, rooms._demand)
+        for i, state in enumerate(states):
+            if placement.has_tree(i):
+                most = placement.trees.most_by_class(state.uuid, is_empty=True)
+                # No class may be common to the alternatives of a request.
+                sizes[i] = min([sizes[i], *most.values()])
+        rooms._empty = sizes
+    return rooms._empty

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.room.candidate_enumeration import AllocationCandidate
 from hpc_sched.core.room.provider_tree import Provider, ProviderTree
 from hpc_sched.core.room.resource_request import ResourceRequest
@@ -72,26 +71,20 @@ class HostTrees:
         found = self._candidates.with_repeats(self._tree(root))
         return (one for one in found if any(uuid == root for uuid, _ in one.amounts))
 
-    def most_by_class(self, root: str) -> Mapping[str, int]:
-        """Return the VMs that a host takes if one class alone counted."""
-        return self._candidates.most_by_class(self._tree(root))
+    def most_by_class(self, root: str, *, is_empty: bool = False) -> Mapping[str, int]:
+        """Return the VMs that a host takes if one class alone counted.
 
-    @property
-    def are_read(self) -> bool:
-        """True if any host's tree was read."""
-        return bool(self._below)
-
-    def empty_room(self, root: str) -> int:
-        """Return the VMs that a host whose tree was read takes at most while it has none."""
+        :param is_empty: whether as if nothing were in use there
+        """
+        if not is_empty:
+            return self._candidates.most_by_class(self._tree(root))
         stocks = self._found.stocks
-        empty = {
+        capacity = {
             uuid: {name: stock.capacity for name, stock in stocks[uuid].items()}
             for uuid in self.providers(root)
             if uuid in stocks
         }
-        most = self._candidates.most_by_class(self._tree(root, lambda uuid: empty.get(uuid, {})))
-        # No class may be common to the alternatives of a request.
-        return min(most.values(), default=UNBOUNDED)
+        return self._candidates.most_by_class(self._tree(root, lambda uuid: capacity.get(uuid, {})))
 
     def kind(self, root: str) -> object:
         """Return what a host whose tree was read has in common with those that are alike."""
