@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from hpc_sched import exceptions
+from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.constraints import NO_CONSTRAINTS, server_group_policy
 from hpc_sched.core.counterfactual import costs
 from hpc_sched.core.counterfactual.rebuilt_request import RecordError, rebuilt
@@ -104,9 +105,9 @@ def test_the_largest_switch_counts_as_if_hosts_that_are_no_candidates_were_the_l
 @pytest.mark.parametrize(
     ("policy", "most", "expected"),
     [
-        (None, None, None),
-        ("soft-affinity", None, None),
-        ("affinity", None, None),
+        (None, None, UNBOUNDED),
+        ("soft-affinity", None, UNBOUNDED),
+        ("affinity", None, UNBOUNDED),
         ("anti-affinity", 2, 2),
         ("soft-anti-affinity", None, 1),
     ],

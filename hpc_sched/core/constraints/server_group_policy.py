@@ -97,14 +97,14 @@ def hard_policy(
     )
 
 
-def most_of(policy: str | None, max_per_host: int | None) -> int | None:
-    """Return the VMs of the group that a host takes under a policy; None: unbounded.
+def most_of(policy: str | None, max_per_host: int | None) -> int:
+    """Return the VMs of the group that a host takes at most under a policy.
 
     With soft-anti-affinity one, as long as the group fits so.
     """
     if policy == "soft-anti-affinity":
         return 1
-    return most_per_host(max_per_host) if policy == "anti-affinity" else None
+    return most_per_host(max_per_host) if policy == "anti-affinity" else UNBOUNDED
 
 
 def most_per_host(max_per_host: int | None) -> int:

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from hpc_sched.core.arrays import Array
+from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.fragmentation.rates import FragmentationRates
 from hpc_sched.topology.model import Topology
 
@@ -34,17 +35,16 @@ class FragmentationPrice:
 
 
 def fragmentation_price(
-    rates: FragmentationRates, topology: Topology, empty: Array, most_per_host: int | None = None
+    rates: FragmentationRates, topology: Topology, empty: Array, most_per_host: int = UNBOUNDED
 ) -> FragmentationPrice | None:
     """Return the price for VMs of one flavor; None if no switch is charged. O(hosts).
 
     :param empty: VMs that each host takes while it has none. Shape (hosts,)
-    :param most_per_host: that the server group's policy allows; None: unbounded
+    :param most_per_host: that the server group's policy allows
     """
     if not rates or topology.depth == LEAF:
         return None
-    if most_per_host is not None:
-        empty = np.minimum(empty, most_per_host)
+    empty = np.minimum(empty, most_per_host)
     slots = [
         max(int(np.bincount(row, empty).max(initial=0)), 1)
         for row in topology.groups[[LEAF - 1, min(POD, topology.depth) - 1]]
@@ -61,7 +61,6 @@ def empty_hosts(topology: Topology, hosts: Array, empty: Array) -> Array:
     :param hosts: index in ``topology.hosts`` of each candidate hypervisor
     :param empty: VMs that it takes while it has none; same shape
     """
-    sizes = np.full(len(topology.hosts), empty.max(initial=0), dtype=np.int64)
-    sizes[hosts] = 0
-    np.add.at(sizes, hosts, empty)
-    return sizes
+    number = len(topology.hosts)
+    sizes = np.bincount(hosts, empty, number).astype(np.int64)
+    return np.where(np.bincount(hosts, minlength=number) > 0, sizes, empty.max(initial=0))

@@ -71,18 +71,3 @@ class Charges:
         """Return what a switch and those above it are charged if all VMs are below the switch."""
         above = np.fromiter(topology.upwards(top), dtype=np.int64)
         return int(self.at(above, vms).sum())
-
-    def of_plan(self, path: Array, vms: Array) -> int:
-        """Return the charge of a plan.
-
-        :param path: the switches above each leaf, by level. Shape (levels, leaves)
-        :param vms: of each leaf, at least 1
-        """
-        total = int(self.at(path[0], vms).sum())
-        for row in path[1:POD]:
-            # A leaf stands in for a missing pod.
-            is_pod = row != path[0]
-            switches, index = np.unique(row[is_pod], return_inverse=True)
-            below = np.bincount(index, vms[is_pod]).astype(np.int64)
-            total += int(self.at(switches, below).sum())
-        return total
