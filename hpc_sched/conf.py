@@ -281,8 +281,8 @@ OPTS = [
         "A plan of n VMs that uses a switch pays n^2 times the number for the part of the switch "
         "that it leaves free, in hops: all its slots are those of the largest empty switch of the "
         "level. ``hpc-sched explain`` shows what a plan costs above its own least. It does not "
-        "count for groups with an ``hpc:objective`` or with policy ``affinity``, nor for a policy "
-        "on compute services of many nodes.",
+        "count where a host takes several VMs of a group, for groups with an ``hpc:objective`` or "
+        "with policy ``affinity``, nor for a policy on compute services of many nodes.",
     ),
     cfg.FloatOpt(
         "bottleneck_tradeoff",

@@ -19,6 +19,7 @@ KEYS = (
     "hpc:homogeneous",
     "hpc:max_leaves",
     "hpc:min_leaves",
+    "hpc:min_size",
     "hpc:objective",
     "hpc:pattern",
     "hpc:prefer",
@@ -42,7 +43,7 @@ GOOD = [
     pytest.param("hpc:cache_score", "9" * 255, id="the longest score, which is finite"),
     *(
         pytest.param(key, number, id=f"{key[4:]} of {number}")
-        for key in ("hpc:group_size", "hpc:max_leaves", "hpc:min_leaves")
+        for key in ("hpc:group_size", "hpc:max_leaves", "hpc:min_leaves", "hpc:min_size")
         for number in ("1", "16", "4096")
     ),
     pytest.param("hpc:max_leaves", "999999", id="max_leaves beyond any fabric"),
@@ -104,7 +105,7 @@ BAD = [
     ),
     *(
         pytest.param(key, number, id=f"{key[4:]} that is {what}")
-        for key in ("hpc:group_size", "hpc:max_leaves", "hpc:min_leaves")
+        for key in ("hpc:group_size", "hpc:max_leaves", "hpc:min_leaves", "hpc:min_size")
         for number, what in (
             ("", "empty"),
             ("0", "zero"),
@@ -124,6 +125,7 @@ BAD = [
         )
     ),
     pytest.param("hpc:group_size", "4097", id="group_size above what is planned"),
+    pytest.param("hpc:min_size", "4097", id="min_size above what is planned"),
     *(
         pytest.param("hpc:pattern", pattern, id=f"a pattern that is {what}")
         for pattern, what in (

@@ -39,12 +39,14 @@ def fragmentation_price(
 ) -> FragmentationPrice | None:
     """Return the price for VMs of one flavor; None if no switch is charged. O(hosts).
 
+    Nor where a host takes several VMs of the group: a plan would break up hosts to fill leaves.
+
     :param empty: VMs that each host takes while it has none. Shape (hosts,)
     :param most_per_host: that the server group's policy allows
     """
-    if not rates or topology.depth == LEAF:
-        return None
     empty = np.minimum(empty, most_per_host)
+    if not rates or topology.depth == LEAF or empty.max(initial=0) > 1:
+        return None
     slots = [
         max(int(np.bincount(row, empty).max(initial=0)), 1)
         for row in topology.groups[[LEAF - 1, min(POD, topology.depth) - 1]]
