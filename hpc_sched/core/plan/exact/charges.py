@@ -48,20 +48,15 @@ class Charges:
         rates[roots] = fixed[roots] = 0
         return cls(scale, rates, fixed, room)
 
-    def of_vms(self, switch: int, most: int) -> Array:
-        """Return what 0, 1 .. ``most`` VMs below a switch are charged. Shape (VMs + 1,)."""
-        kept = self.room[switch] - np.arange(most + 1)
-        charges: Array = self.rates[switch] * kept + self.fixed[switch]
-        charges[0] = 0
-        return charges
-
     def worth(self, switch: int, saved: Array) -> Array:
         """Return what is left of the hops that 0, 1, 2 .. VMs below a switch save, in parts."""
         if not self.rates[switch] and not self.fixed[switch]:
             return self.scale * saved
-        return self.scale * saved - self.of_vms(switch, len(saved) - 1)
+        charges = self.at(switch, np.arange(len(saved)))
+        charges[0] = 0
+        return self.scale * saved - charges
 
-    def at(self, switches: Array, vms: Array | int) -> Array:
+    def at(self, switches: Array | int, vms: Array | int) -> Array:
         """Return the charge of each of some switches, all of which have VMs."""
         kept = self.room[switches] - vms
         charges: Array = self.rates[switches] * kept + self.fixed[switches]
