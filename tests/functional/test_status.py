@@ -1198,7 +1198,7 @@ def test_a_release_that_is_not_supported_is_a_failure(package, metadata, error):
 def test_the_validators_of_extra_specs_are_installed():
     code, text = judged(installation.check_validators)
     assert code == Code.SUCCESS
-    assert text.startswith("11 extra specs are validated by nova-api")
+    assert text.startswith("12 extra specs are validated by nova-api")
 
 
 def test_validators_that_are_missing_or_broken_are_reported(package):
