@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched.core.arrays import Array, Mask
-from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, server_group_policy
+from hpc_sched.core.constraints import (
+    NO_CONSTRAINTS,
+    Constraints,
+    level_of,
+    server_group_policy,
+)
 from hpc_sched.core.constraints.server_group_policy import HardPolicy
 from hpc_sched.core.fragmentation.price import (
     FragmentationPrice,
@@ -173,6 +178,16 @@ class PlacementInput:
         policy = self.hard_policy
         is_spread = policy is None or (policy.policy != "affinity" and policy.has_single_nodes)
         return self.objective is None and is_spread
+
+    @property
+    def _plan_price(self) -> FragmentationPrice | None:
+        """The price that a plan pays, by the level that the group requires; None without one."""
+        if self.price is None or not self.may_be_priced:
+            return None
+        required = self.constraints.bounds.level
+        if required is None:
+            return self.price
+        return self.price.where_required(level_of(self.topology, required))
 
     def after(self, placed: Array) -> Self:
         """Return the request once some of its VMs are placed. O(hosts of the topology).
@@ -351,7 +366,7 @@ class PlacementInput:
             packing=packing,
             kept=self.kept,
             objective=self.objective,
-            price=self.price if self.may_be_priced else None,
+            price=self._plan_price,
         )
         return problem if self.most_per_host is None else problem.bounded(self.most_per_host)
 

@@ -170,10 +170,16 @@ def random_case(seed: int) -> Case:
 
 
 def priced_case(seed: int) -> Case:
-    """Return a case with a price of free slots, always the same for a seed."""
+    """Return a case with a price of free slots, always the same for a seed.
+
+    If the group must be below one switch of a level, with that price.
+    """
     case, draw = random_case(seed), random.Random(f"price {seed}")
     rates = rates_of(*draw.choice(RATES))
-    return replace(case, price=FragmentationPrice(rates, draw.randint(1, 9), draw.randint(1, 20)))
+    price = FragmentationPrice(rates, draw.randint(1, 9), draw.randint(1, 20))
+    if case.require is not None:
+        price = price.where_required(case.fabric.levels.index(case.require) + 1)
+    return replace(case, price=price)
 
 
 def fewest_leaves(rooms: Iterable[int], count: int) -> int:

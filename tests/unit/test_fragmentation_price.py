@@ -50,13 +50,18 @@ FABRIC = Topology.from_tree(
 PRICE = FragmentationPrice(rates.DEFAULT, 4, 8)
 
 
-def planned(full: dict[str, int], count: int, price: FragmentationPrice | None = PRICE) -> Plan:
-    """Return the plan of some VMs where the first hosts of leaves are full, by their number."""
-    capacity = {
+def room(full: dict[str, int]) -> dict[str, int]:
+    """Return what hosts take where the first ones of leaves are full, by their number."""
+    return {
         host: int(i >= full.get(leaf, 0))
         for leaf, below in LEAVES.items()
         for i, host in enumerate(below)
     }
+
+
+def planned(full: dict[str, int], count: int, price: FragmentationPrice | None = PRICE) -> Plan:
+    """Return the plan of some VMs where the first hosts of leaves are full, by their number."""
+    capacity = room(full)
     problem = Problem.from_counts(
         topology=FABRIC, capacity=capacity, members={}, awaiting=count, group_id="job"
     )
@@ -79,6 +84,48 @@ def test_a_group_of_a_leaf_and_more_leaves_the_empty_pod_whole():
     # Nothing breaks up where the price is too small to matter.
     tiny = FragmentationPrice(rates.rates_of(0.001, 0.001), 4, 8)
     assert dict(planned(broken, 6, tiny).leaves).keys() == {"leaf3", "leaf4"}
+
+
+@pytest.mark.parametrize(
+    ("require", "full", "count", "leaves"),
+    [
+        # Pods with 5 slots, of which one leaf holds the group, and with 4, where none does.
+        (None, {"leaf1": 3, "leaf3": 2, "leaf4": 2}, 3, {"leaf2": 3}),
+        ("pod", {"leaf1": 3, "leaf3": 2, "leaf4": 2}, 3, {"leaf3": 2, "leaf4": 1}),
+        # Leaves with 3 slots in a pod of 3, and with 2 in a pod of 6.
+        (None, {"leaf1": 1, "leaf2": 4, "leaf3": 2}, 2, {"leaf1": 2}),
+        ("leaf", {"leaf1": 1, "leaf2": 4, "leaf3": 2}, 2, {"leaf3": 2}),
+    ],
+)
+def test_the_fullest_switch_of_the_required_level_holds_a_group(require, full, count, leaves):
+    request = GroupRequest.of(
+        FABRIC,
+        HPCSpecs("sync", NO_CONSTRAINTS.changed(require=require), "false", (), ()),
+        group_id="job",
+        policy=None,
+        max_per_host=None,
+        places=[(host, host) for host in FABRIC.hosts],
+        names=FABRIC.hosts,
+        room=np.array([room(full)[host] for host in FABRIC.hosts]),
+        members={},
+        left=count,
+        awaiting=count,
+        rates=rates.DEFAULT,
+        empty=np.ones(16, dtype=np.int64),
+    )
+    # Records have the price of the option.
+    assert request.price == PRICE
+    answer = request.decide()
+    assert isinstance(answer, Plan)
+    assert sorted(answer.leaves.values()) == sorted(leaves.values())
+    assert answer.leaves.keys() == leaves.keys()
+
+
+def test_the_rate_of_the_required_level_is_within_those_of_the_option():
+    high = FragmentationPrice(rates.rates_of(900, 0.1), 4, 8)
+    assert high.where_required(1).rates == rates.rates_of(1000, 0.1)
+    assert high.where_required(2).rates == rates.rates_of(900, 50)
+    assert high.where_required(3) == high
 
 
 def test_broken_slots_are_what_stays_free_on_used_leaves_and_pods():

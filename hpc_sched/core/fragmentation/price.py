@@ -4,20 +4,23 @@ Of all pods the least Hop-Byte prefers the emptiest, because its leaves are whol
 then finds no whole one. So a plan pays for the room that it leaves on switches that it uses.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
-from hpc_sched.core.fragmentation.rates import FragmentationRates
+from hpc_sched.core.fragmentation.rates import MOST, FragmentationRates
 from hpc_sched.topology.model import Topology
 
 LEAF, POD = 1, 2  # the levels that are charged
 # What a leaf with VMs keeps free counts as more by this part of an empty leaf. Without it, plans
 # use more leaves to leave no slot free on any.
 USED_LEAF = Fraction(1, 20)
+# The rate of the level that a group requires is this many times as high: of the switches that hold
+# the group it takes one of the fullest, since the next one is refused if none has room for it.
+REQUIRED = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,22 @@ class FragmentationPrice:
     rates: FragmentationRates
     leaf_slots: int  # VMs of the flavor that the largest leaf takes when empty; at least 1
     pod_slots: int  # likewise
+
+    def where_required(self, level: int) -> "FragmentationPrice":
+        """Return the price for a group of which one switch of a level must hold all VMs.
+
+        :param level: with that of leaves, or of pods, a higher rate than that of the option
+        """
+        leaf, pod = self.rates.leaf, self.rates.pod
+        if level == LEAF:
+            return replace(self, rates=replace(self.rates, leaf=_raised(leaf)))
+        if level == POD:
+            return replace(self, rates=replace(self.rates, pod=_raised(pod)))
+        return self
+
+
+def _raised(rate: Fraction) -> Fraction:
+    return min(rate * REQUIRED, Fraction(MOST))
 
 
 def fragmentation_price(
