@@ -240,3 +240,33 @@ def test_a_damaged_price_is_an_error_of_the_record():
         record["input"]["price"] = price
         with pytest.raises(RecordError, match="damaged: price"):
             rebuilt(entry_of(record))
+
+
+def test_members_beside_the_zone_of_a_plan_are_no_endless_search():
+    """Most of zone 0 is full; the plan is below zone 1, all of it, and members are in zone 0.
+
+    ::
+
+                          core
+                     /            \\
+                 zone0            zone1
+                 / .. \\           / .. \\
+               6 pods of 6 leaves of 4 hosts each
+    """
+    tree = {
+        f"zone{z}": {
+            f"pod{z}{p}": {
+                f"leaf{z}{p}{leaf}": [f"n{z}{p}{leaf}{i}" for i in range(4)] for leaf in range(6)
+            }
+            for p in range(6)
+        }
+        for z in range(2)
+    }
+    fabric = Topology.from_tree({"core": tree})
+    room = {host: int(n % 5 < 3) for n, host in enumerate(fabric.hosts_of("zone1"))}
+    problem = Problem.from_counts(
+        topology=fabric, capacity=room | {"n0001": 1}, members={"n0000": 1}, awaiting=50
+    )
+    answer = solve(replace(problem, price=FragmentationPrice(rates.DEFAULT, 4, 24)), 50)
+    assert isinstance(answer, Plan)
+    assert answer.is_proven

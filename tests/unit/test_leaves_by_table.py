@@ -18,7 +18,7 @@ import pytest
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import Bounds
-from hpc_sched.core.plan.exact import near_scores
+from hpc_sched.core.plan.exact.bound import near_sums
 from hpc_sched.core.plan.exact.group_tree import GroupTree
 from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
 from hpc_sched.core.plan.exact.order import Greatest
@@ -117,8 +117,8 @@ def searched(pods: Pods, count: int, is_trimmed: bool = False) -> Search:
 @pytest.mark.parametrize("few", [None, 0], ids=["at once", "in blocks"])
 def test_the_plan_on_each_number_of_leaves_is_that_of_the_whole_table(few, monkeypatch):
     if few is not None:
-        monkeypatch.setattr(near_scores, "_FEW", few)
-        monkeypatch.setattr(near_scores, "_BLOCK", 16)
+        monkeypatch.setattr(near_sums, "_FEW", few)
+        monkeypatch.setattr(near_sums, "_BLOCK", 16)
     bound, proven = 0, 0
     for seed in range(120):
         pods, count = pods_of(seed)

@@ -1,7 +1,4 @@
-"""The leaves with room for a group and their switches, as nodes of the planner's knapsack.
-
-And the same without leaves and switches that no good plan uses.
-"""
+"""The leaves with room for a group and their switches, as nodes of the planner's knapsack."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -17,14 +14,9 @@ from hpc_sched.core.plan.exact.leaves.leaf_kinds import Leaves, leaves_by_switch
 from hpc_sched.core.plan.exact.leaves.open_leaves import OpenLeaves
 from hpc_sched.core.plan.exact.nodes import Above, Node, Siblings, joined
 from hpc_sched.core.plan.exact.order import LeafOrder, ScoreWeights
-from hpc_sched.core.plan.exact.pruning.branches import Branches, outside_one
-from hpc_sched.core.plan.maxplus import LOWEST
+from hpc_sched.core.plan.exact.pruning.branches import Branches
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.time_limit import Effort
-
-# Sums of the other nodes of one switch: where more are needed nothing is left out.
-_MOST = 1 << 20
-_FEWEST = 4  # nodes below a switch: with fewer, to join them takes as long
 
 
 @dataclass(frozen=True)
@@ -154,42 +146,3 @@ def used_switches(
         for switch, below in children.items()
         if (kept := [child for child in below if child in used])
     }
-
-
-def trimmed(tree: GroupTree, switch: int, below: Siblings, least: int) -> GroupTree:
-    """Return a tree without what no plan uses that places all VMs below a switch.
-
-    What all other nodes score if one has some VMs is at most what all nodes together score for the
-    rest. A node whose best sum with that is too little for each number of VMs is left out.
-
-    :param below: the nodes below the switch
-    :param least: the least score of a plan
-    """
-    leaves, switches, most = dict(tree.leaves), dict(tree.switches), dict(tree.most)
-
-    def trim(above: int, siblings: Siblings, outside: Array) -> None:
-        """Leave out nodes; ``outside``: the most that all else scores, by VMs below the switch."""
-        if len(siblings.nodes) < _FEWEST and above != switch:
-            return
-        longest = max(len(node.scores) for node in siblings.nodes)
-        others = outside_one(siblings.together.scores, outside, least, longest, _MOST)
-        if others is None:
-            return
-        caps = []
-        for node in siblings.nodes:
-            used = np.flatnonzero(node.scores + others[: len(node.scores)] >= least)
-            caps.append(int(used[-1]) if len(used) else 0)
-        own = leaves.get(above, [])
-        leaves[above] = [part.up_to(cap) for part, cap in zip(own, caps, strict=False) if cap]
-        switches[above] = []
-        for node, cap in zip(siblings.nodes, caps, strict=True):
-            if isinstance(node, Above) and cap:
-                most[node.switch] = cap
-                trim(node.switch, node.below, others[: cap + 1] + node.own[: cap + 1])
-                if leaves.get(node.switch) or switches.get(node.switch):
-                    switches[above].append(node.switch)
-
-    outside = np.full(tree.count + 1, LOWEST >> 1)
-    outside[tree.count] = 0
-    trim(switch, below, outside)
-    return replace(tree, leaves=leaves, switches=switches, most=most)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from hpc_sched.core.plan.exact.pruning.branches import Branches, BranchSearch
 from hpc_sched.core.plan.exact.search import Point, Search, tops_of
 from hpc_sched.core.plan.switch_rooms import switches_with_room
 from hpc_sched.core.plan.time_limit import Effort
+
+if TYPE_CHECKING:
+    from hpc_sched.core.plan.segmented.part_tree import PermittedNumbers
 
 _MANY = 4  # switches above leaves: fewer are searched at once
 
@@ -30,6 +34,12 @@ class LeafSearches:
     tops: Array  # the switches of that level with room for all
     bounds: Bounds  # on the leaves of the group, the members' leaves included
     effort: Effort
+    permitted: "PermittedNumbers | None" = None  # VMs below switches; None: any numbers
+    branches: Branches | None = None  # with permitted numbers: those that good plans use on all
+
+    def within(self, branches: Branches | None) -> "LeafSearches":
+        """Return the searches of permitted numbers, on all in some branches; None: anywhere."""
+        return replace(self, branches=branches)
 
     @property
     def with_members(self) -> Array:
@@ -55,6 +65,10 @@ class LeafSearches:
         is_allowed = is_leaf[problem.topology.leaf_index]
         room = replace(problem, capacity=np.where(is_allowed, problem.capacity, 0))
         tops = switches_with_room(room, count, self.level, self.bounds)
+        if self.permitted is not None:
+            from hpc_sched.core.plan.segmented.part_tree import fitting
+
+            tops = fitting(room, self.level, self.bounds, tops, self.permitted)
         if not len(tops):
             return None
         leaves = OpenLeaves.of(room, count, self.leaves.charges)
@@ -63,6 +77,12 @@ class LeafSearches:
     def _search(
         self, leaves: OpenLeaves, tops: Array, weights: ScoreWeights, known: int | None = None
     ) -> Search:
+        if self.permitted is not None:
+            from hpc_sched.core.plan.segmented.part_tree import part_tree, tops_in_parts
+
+            branches = self.branches if leaves is self.leaves else None
+            tree = part_tree(leaves, self.permitted, self.effort, branches)
+            return Search(tree, tops_in_parts(tree, tops, self.permitted), weights)
         if weights.keeps_all or weights.sign < 0:
             tree = GroupTree.of(leaves, self.effort, is_spread=True)
         else:
@@ -83,7 +103,9 @@ class LeafSearches:
             switch = search.promising(branches)
             level = leaves.levels.item(switch)
             below = leaves.index[leaves.path[level - 1] == switch]
-            if level > 1 and len(below) < len(leaves.index):
+            # With the leaves of members, which are searched besides.
+            is_among = (leaves.path[level - 1] == switch) | (leaves.here > 0)
+            if level > 1 and not is_among.all():
                 best = self.among(below, weights)
                 if best is not None:
                     branches = search.used(Point.best_of(best).saved)

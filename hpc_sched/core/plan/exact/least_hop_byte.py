@@ -15,6 +15,14 @@ def least_hop_byte(
     :param level: of the switch that must hold all VMs, members included
     :param switches: those with room for all, at least one
     """
+    if bounds.parts is not None and count:
+        # Few groups are in parts.
+        from hpc_sched.core.plan.segmented.part_plan import counts_in_parts
+        from hpc_sched.core.plan.segmented.rooms_of_tops import parts_below
+
+        parts = parts_below(problem, level, bounds)
+        if parts is not None:
+            return counts_in_parts(problem, count, level, switches, parts, bounds, limit)
     try:
         limit.check()
         return exact_leaf_counts(problem, count, level, switches, bounds, limit)

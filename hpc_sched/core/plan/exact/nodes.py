@@ -19,13 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.exact.near_scores import (
-    NOTHING_NEAR,
-    NearScores,
-    Wanted,
-    side_by_side,
-    wanted_below,
-)
+from hpc_sched.core.plan.exact.near_scores import NOTHING_NEAR, NearScores, Wanted
 from hpc_sched.core.plan.exact.order import NOTHING, Rank, ScoreWeights, Way
 from hpc_sched.core.plan.maxplus import maxplus, splits
 from hpc_sched.core.plan.time_limit import Effort
@@ -101,7 +95,10 @@ class Pair(Node):
     def near(self, wanted: Wanted) -> NearScores:
         """Return the wanted scores."""
         if not wanted.vms.any():
-            return NOTHING_NEAR
+            return NearScores(NOTHING_NEAR.vms, self.scores[:1])
+        # For few groups.
+        from hpc_sched.core.plan.exact.bound.near_sums import side_by_side, wanted_below
+
         left, right = wanted_below(wanted, self.left.scores, self.right.scores, self.effort)
         self._near = self.left.near(left), self.right.near(right)
         return side_by_side(*self._near, wanted, self.weights, self.effort)

@@ -10,7 +10,7 @@ from operator import itemgetter
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.exact.group_tree import GroupTree, trimmed
+from hpc_sched.core.plan.exact.group_tree import GroupTree
 from hpc_sched.core.plan.exact.leaves.convex_leaves import Leaf
 from hpc_sched.core.plan.exact.leaves.open_leaves import saved_by
 from hpc_sched.core.plan.exact.near_scores import Wanted
@@ -84,13 +84,18 @@ class Search:
             (node.together.score(self.count) - weights.saving * top.less, top, node.together)
             for top, node in self._nodes
         ]
-        self.best = max(score for score, _, _ in self._found)
+        # None where only worse plans use what was left out of the tree.
+        self.has_plan = bool(self._found)
+        self.best = max((score for score, _, _ in self._found), default=0)
 
     def at(self, weights: ScoreWeights, least: int) -> "Search":
         """Return the search at another price, without leaves that no good plan uses.
 
         :param least: the least score of a good plan in this search
         """
+        # For few groups.
+        from hpc_sched.core.plan.exact.bound.trimmed_tree import trimmed
+
         tree, tops = self.tree, []
         for top, node in self._nodes:
             less = self.weights.saving * top.less

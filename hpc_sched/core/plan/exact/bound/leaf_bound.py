@@ -78,13 +78,18 @@ class LeafBound:
         :param start: leaves within the bounds that have room for all VMs
         :raises TimeLimitPassed: if the limit passes before any plan is found
         """
+        known, is_proven = self.best_known(free, start)
+        return replace(known.counts, is_proven=is_proven)
+
+    def best_known(self, free: Search, start: Sequence[int]) -> tuple[Known, bool]:
+        """Return the best plan as :meth:`best` does, with its point, and whether it is proven."""
         first = Point.best_of(free)
         known = Known(self._similar([first], start))
         try:
             is_proven = self._improve(known, first, start)
         except (OverflowError, TimeLimitPassed):
             is_proven = False
-        return replace(known.counts, is_proven=is_proven)
+        return known, is_proven
 
     def _improve(self, known: Known, free: Point, start: Sequence[int]) -> bool:
         """Look for the best plan; True if it is found."""

@@ -14,15 +14,17 @@ from hpc_sched.core.plan.maxplus import LOWEST, bent, maxplus
 
 
 def saved_by_leaves(
-    gains: Array, leaves: int, most: int, *, is_spread: bool = False
+    gains: Array, leaves: int, most: int, *, fewest: int | None = None
 ) -> list[Array]:
     """Return what VMs save at most in 0, 1, 2 .. of some equal leaves, each of which has VMs.
 
-    Row l begins with l VMs. More leaves than :func:`bent` allows are never better. O(rows * VMs).
+    Row l begins with l VMs. O(rows * VMs).
 
-    :param is_spread: whether these are wanted all the same
+    :param fewest: VMs that each leaf has; by default those that :func:`bent` says: more leaves are
+        never better then
     """
-    fewest = 1 if is_spread else int(bent(gains, 1)[1])
+    if fewest is None:
+        fewest = int(bent(gains, 1)[1])
     rows = [np.zeros(1, dtype=np.int64)]
     for used in range(1, min(leaves, most // fewest + 1, most) + 1):
         rows.append(maxplus(gains[1:], rows[-1], most - used))
@@ -81,28 +83,17 @@ class EqualNode(Node):
         scores = np.full(length, LOWEST)
         scores[0] = 0
         for used in range(1, min(len(part.saved), length)):
-            row = self._row(used)[: length - used]
+            row = self.row(used)[: length - used]
             np.maximum(scores[used : used + len(row)], row, out=scores[used : used + len(row)])
         return scores
 
     def near(self, wanted: Wanted) -> NearScores:
         """Return the wanted scores."""
-        nothing = wanted.vms[wanted.vms == 0]
-        found = [NearScores(nothing, nothing)]
-        for used in range(1, len(self.leaves.saved)):
-            row = self._row(used)
-            is_there = (wanted.vms >= used) & (wanted.vms < used + len(row))
-            scores = row[wanted.vms[is_there] - used]
-            is_near = scores >= wanted.least[is_there]
-            found.append(NearScores(wanted.vms[is_there][is_near], scores[is_near]))
-        vms, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        if not self.leaves.first.has_members:
-            order = np.argsort(vms, kind="stable")
-            return NearScores(vms[order], scores[order])
-        # Members' leaves count as none: the best score of all numbers of them.
-        order = np.lexsort((-scores, vms))
-        vms, first = np.unique(vms[order], return_index=True)
-        return NearScores(vms, scores[order][first])
+        # For few groups.
+        from hpc_sched.core.plan.exact.bound.near_sums import near_in_rows
+
+        rows = (self.row(used) for used in range(1, len(self.leaves.saved)))
+        return near_in_rows(rows, wanted, has_members=self.leaves.first.has_members)
 
     def way(self, vms: int, score: int) -> Way:
         """Return the first way with a score: the best one, or one that ``near`` returned."""
@@ -112,10 +103,10 @@ class EqualNode(Node):
         return min(
             self._way(used, vms)
             for used in range(1, min(vms + 1, len(self.leaves.saved)))
-            if vms - used < len(self.leaves.saved[used]) and self._row(used)[vms - used] == score
+            if vms - used < len(self.leaves.saved[used]) and self.row(used)[vms - used] == score
         )
 
-    def _row(self, used: int) -> Array:
+    def row(self, used: int) -> Array:
         """Return the scores of ways that use a number of leaves, from as many VMs on."""
         part, weights = self.leaves, self.weights
         row = weights.saving * part.saved[used]

@@ -37,7 +37,8 @@ def leaves_by_switch(
     count, index, rooms = open_.count, open_.index, open_.rooms
     # A full leaf is not better than others if it is charged for less: equal ones alone are alike.
     is_spread_or_charged = is_spread or open_.charges is not None
-    for part, gains, is_convex in _classes(open_, among, order, by_room=is_spread_or_charged):
+    fewest = 1 if is_spread else None
+    for part, gains, is_convex in classes(open_, among, order, by_room=is_spread_or_charged):
         one = part[0]
         if open_.charges is not None:
             gains = open_.charges.worth(int(index[one]), gains)
@@ -48,13 +49,13 @@ def leaves_by_switch(
         elif len(part) > 1:
             copies = len(part), _digest(gains)
             if copies not in rows:
-                rows[copies] = saved_by_leaves(gains, len(part), count, is_spread=is_spread)
+                rows[copies] = saved_by_leaves(gains, len(part), count, fewest=fewest)
             kind = EqualLeaves(index[part], first, rows[copies], count)
         found[int(open_.above[one])].append(kind)
     return found
 
 
-def _classes(
+def classes(
     open_: OpenLeaves, among: Array, order: LeafOrder, *, by_room: bool
 ) -> Iterator[tuple[Array | list[int], Array, bool]]:
     """Yield leaves below one switch that save alike, what VMs save there, and if that is convex.

@@ -1,7 +1,7 @@
 """The leaves with room for a group as arrays, and what VMs save there at most."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -69,6 +69,16 @@ class OpenLeaves:
             members = sums_by_switch(topology.groups[:, hosts], here, number)
             everyone += int(here.sum())
         return cls(problem, count, index, path, room, members, everyone, charges)
+
+    def with_at_most(self, vms: Array) -> "OpenLeaves":
+        """Return leaves for bounds on plans that place at most some VMs in each of them.
+
+        Hosts have their own room all the same.
+
+        :param vms: new VMs in each leaf; 0 counts as 1
+        """
+        rooms = np.minimum(self.rooms, np.maximum(vms, 1))
+        return replace(self, room=sums_by_switch(self.path, rooms, len(self.room)))
 
     @property
     def scale(self) -> int:
