@@ -98,6 +98,7 @@ _SPECS = (
 EXTRA_SPECS = tuple(sorted(_SPECS, key=lambda spec: spec.name))
 
 KEYS = tuple(spec.name for spec in EXTRA_SPECS)
+NAMES = tuple(key.removeprefix(NAMESPACE) for key in KEYS)
 # Constraints on the place: misspelt, they would be dropped silently.
 CONSTRAINT_KEYS = (
     *(constraint.spec.name for constraint in ALL if constraint.binds_place),
@@ -110,14 +111,14 @@ def meant_key(key: str, known: tuple[str, ...]) -> str | None:
 
     A key is misspelt in at most ``MAX_TYPOS`` letters, whatever its case.
     """
-    typos, nearest = min((_count_typos(key.lower(), other), other) for other in known)
-    return nearest if typos <= MAX_TYPOS else None
+    text = key.lower()
+    near = (other for other in known if abs(len(text) - len(other)) <= MAX_TYPOS)
+    found = min(((_count_typos(text, other), other) for other in near), default=None)
+    return found[1] if found is not None and found[0] <= MAX_TYPOS else None
 
 
 def _count_typos(text: str, other: str) -> int:
     """Return the edit distance (Levenshtein) of two texts, ``MAX_TYPOS`` + 1 if it is more."""
-    if abs(len(text) - len(other)) > MAX_TYPOS:
-        return MAX_TYPOS + 1
     # What all keys begin with changes nothing.
     text, other = text.removeprefix(NAMESPACE), other.removeprefix(NAMESPACE)
     row = list(range(len(other) + 1))

@@ -22,6 +22,7 @@ from hpc_sched.core.extra_spec_names import (
     MAX_REPORTED,
     MAX_SHOWN,
     MAX_UNKNOWN,
+    NAMES,
     TRAFFIC,
 )
 from hpc_sched.core.hpc_specs import HPCSpecs
@@ -194,7 +195,7 @@ class _SpecReader:
         keys = [
             key
             for key in GUARANTEES
-            if (self._value(key) or "false").lower() not in ("false", "prefer")
+            if (self._value(key) or "false").lower().partition(":")[0] not in ("false", "prefer")
         ]
         if self._is_isolated():
             keys.append(OBJECTIVE)
@@ -260,7 +261,9 @@ class _SpecReader:
             found += [(what, key, extra_spec_names.meant_key(key, CONSTRAINT_KEYS)) for key in some]
         for what, key, constraint in sorted(found, key=lambda one: one[2] is None):
             meant = constraint or extra_spec_names.meant_key(key, KEYS)
-            remedy = f"did you mean {meant}?" if meant else f"expected {one_of(KEYS)}"
+            remedy = (
+                f"did you mean {meant}?" if meant else f"expected {NAMESPACE} and {one_of(NAMES)}"
+            )
             yield key, f"unknown {what} {_shown(repr(key)[1:-1])}; {remedy}", constraint
 
     def _checked(self, key: str, is_valid: Callable[[str], object], expected: str) -> str | None:

@@ -26,7 +26,8 @@ class Validator(base.ExtraSpecValidator):
         """Check one extra spec; raise ValidationError (HTTP 400) for a wrong value."""
         try:
             super().validate(name, value)
-            is_good = "max" not in self.value or int(value) <= self.value["max"]
+            # A preference has its number behind a colon.
+            is_good = "max" not in self.value or int(value.rpartition(":")[2]) <= self.value["max"]
         except exception.ValidationError:
             is_good = False
         if not is_good:

@@ -14,6 +14,7 @@ from hpc_sched.nova_glue import extra_spec_validators
 KEYS = (
     "hpc:app_class",
     "hpc:app_name",
+    "hpc:balance",
     "hpc:cache_score",
     "hpc:group_size",
     "hpc:homogeneous",
@@ -24,7 +25,12 @@ KEYS = (
     "hpc:pattern",
     "hpc:prefer",
     "hpc:require",
+    "hpc:segment",
+    "hpc:segment_level",
 )
+
+NUMBERS = ("hpc:group_size", "hpc:max_leaves", "hpc:min_leaves", "hpc:min_size")
+LEVELS = ("hpc:require", "hpc:prefer", "hpc:segment_level")
 
 GOOD = [
     *(
@@ -32,7 +38,8 @@ GOOD = [
         for name in ("extreme", "sync", "async", "none")
     ),
     *(
-        pytest.param("hpc:homogeneous", wish, id=f"homogeneous says {wish}")
+        pytest.param(key, wish, id=f"{key[4:]} says {wish}")
+        for key in ("hpc:balance", "hpc:homogeneous")
         for wish in ("true", "prefer", "false")
     ),
     pytest.param("hpc:app_name", "gromacs-2024.1+cuda_12", id="a name of every character allowed"),
@@ -43,7 +50,11 @@ GOOD = [
     pytest.param("hpc:cache_score", "9" * 255, id="the longest score, which is finite"),
     *(
         pytest.param(key, number, id=f"{key[4:]} of {number}")
-        for key in ("hpc:group_size", "hpc:max_leaves", "hpc:min_leaves", "hpc:min_size")
+        for key in (*NUMBERS, "hpc:segment")
+        for number in ("1", "16", "4096")
+    ),
+    *(
+        pytest.param("hpc:segment", f"prefer:{number}", id=f"a preferred segment of {number}")
         for number in ("1", "16", "4096")
     ),
     pytest.param("hpc:max_leaves", "999999", id="max_leaves beyond any fabric"),
@@ -57,7 +68,7 @@ GOOD = [
     ),
     *(
         pytest.param(key, level, id=f"{key[4:]} names {what}")
-        for key in ("hpc:require", "hpc:prefer")
+        for key in LEVELS
         for level, what in (
             ("leaf", "a level"),
             ("x", "a level of one letter"),
@@ -105,7 +116,7 @@ BAD = [
     ),
     *(
         pytest.param(key, number, id=f"{key[4:]} that is {what}")
-        for key in ("hpc:group_size", "hpc:max_leaves", "hpc:min_leaves", "hpc:min_size")
+        for key in (*NUMBERS, "hpc:segment")
         for number, what in (
             ("", "empty"),
             ("0", "zero"),
@@ -126,6 +137,22 @@ BAD = [
     ),
     pytest.param("hpc:group_size", "4097", id="group_size above what is planned"),
     pytest.param("hpc:min_size", "4097", id="min_size above what is planned"),
+    pytest.param("hpc:segment", "4097", id="a segment above what is planned"),
+    *(
+        pytest.param("hpc:segment", text, id=f"a preferred segment that is {what}")
+        for text, what in (
+            ("prefer:4097", "above what is planned"),
+            ("prefer:", "without a number"),
+            ("prefer: 4", "after a blank"),
+            ("prefer:0", "zero"),
+            ("prefer:4\n", "before a line break"),
+            ("Prefer:4", "in another case"),
+            ("prefer4", "without a colon"),
+            ("prefer:prefer:4", "preferred twice"),
+            ("require:4", "required"),
+            ("4:prefer", "the other way round"),
+        )
+    ),
     *(
         pytest.param("hpc:pattern", pattern, id=f"a pattern that is {what}")
         for pattern, what in (
@@ -144,7 +171,7 @@ BAD = [
     ),
     *(
         pytest.param(key, level, id=f"{key[4:]} names a level {what}")
-        for key in ("hpc:require", "hpc:prefer")
+        for key in LEVELS
         for level, what in (
             ("", "without a character"),
             (" ", "that is a blank"),
@@ -161,7 +188,8 @@ BAD = [
         )
     ),
     *(
-        pytest.param("hpc:homogeneous", wish, id=f"homogeneous says {what}")
+        pytest.param(key, wish, id=f"{key[4:]} says {what}")
+        for key in ("hpc:balance", "hpc:homogeneous")
         for wish, what in (
             ("", "nothing"),
             ("yes", "yes"),
@@ -252,6 +280,7 @@ def cloud(start_cloud) -> nova_cloud.NovaCloud:
 def test_the_api_accepts_good_extra_specs_and_says_what_is_wrong_with_bad_ones(cloud):
     flavor = cloud.flavor("hpc.large")
     good = {"hpc:require": "pod", "hpc:app_class": "sync", "hpc:group_size": "16"}
+    good |= {"hpc:segment": "prefer:4", "hpc:segment_level": "leaf", "hpc:balance": "true"}
     cloud.api.post_extra_spec(flavor, {"extra_specs": good})
     # A number of JSON is checked as the text that it becomes.
     cloud.api.post_extra_spec(flavor, {"extra_specs": {"hpc:cache_score": 2.5}})
@@ -261,6 +290,7 @@ def test_the_api_accepts_good_extra_specs_and_says_what_is_wrong_with_bad_ones(c
     for name, value, expected in [
         ("hpc:app_class", "fast", ["hpc:app_class='fast'", "extreme, sync, async, none"]),
         ("hpc:group_size", "0", ["hpc:group_size='0'", "a whole number from 1 to 4096"]),
+        ("hpc:segment", "prefer:0", ["hpc:segment='prefer:0'", "number from 1 to 4096, after"]),
         ("hpc:cache_score", 1e300, ["hpc:cache_score='1e+300'", "a decimal number >= 0"]),
         ("hpc:requir", "leaf", ["extra spec 'hpc:requir' does not appear to be a valid"]),
     ]:

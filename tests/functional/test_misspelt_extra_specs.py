@@ -59,7 +59,7 @@ def test_another_unknown_key_is_one_warning_a_request(cloud, boot, warnings, cou
     group = cloud.server_group("bogus", "soft-anti-affinity") if grouped else None
     assert len(cloud.hosts_of(boot("bogus", count=count, group=group))) == count
     [text] = warnings()
-    assert text.startswith("unknown extra spec hpc:bogus; expected one of hpc:app_class, ")
+    assert text.startswith("unknown extra spec hpc:bogus; expected hpc: and one of app_class, ")
 
 
 def test_class_none_is_not_refused(cloud, boot, warnings):

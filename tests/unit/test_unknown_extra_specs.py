@@ -3,13 +3,13 @@
 import pytest
 
 from hpc_sched.core import extra_specs
-from hpc_sched.core.extra_spec_names import KEYS, MAX_REPORTED
+from hpc_sched.core.extra_spec_names import KEYS, MAX_REPORTED, NAMES
 from hpc_sched.core.extra_specs import Defaults, FlavorFaults
 from hpc_sched.core.hpc_specs import HPCSpecs
 from tests.counted_calls import calls_of
 
 LEVELS = ("leaf", "pod", "core")
-EXPECTED = f"expected one of {', '.join(KEYS)}"
+EXPECTED = f"expected hpc: and one of {', '.join(NAMES)}"
 
 
 def read(

@@ -11,7 +11,7 @@ the others:
 * ``plan.rejection``: ``conflict_of`` for members that break it, ``broken_by`` for planned VMs
 * ``plan.ranking.permitted_hosts``: where the VMs of a plan may be instead; if that depends on where
   others are, ``GroupRequest.permitted_next``, ``leaf_slots`` and ``Bounds.change_with_each_vm``
-* ``plan.planner.attempts``: if it may give way
+* ``plan.planner.attempts``: if it may give way, and then :meth:`Constraint.binds`
 * ``Bounds.count_leaves``, if one member does not fix where the others may be; and
   ``values.bound_final_size``, if the final size of the group can contradict it
 * ``sim.policies.plugin_policies.constrained``, for policies that read no constraints
@@ -21,12 +21,13 @@ Each new key is also one of ``aggregate_tree.NOT_LEVELS``: metadata of aggregate
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from hpc_sched import exceptions
-from hpc_sched.core.constraints.extra_spec import ExtraSpec, number_up_to
+from hpc_sched.core.constraints.extra_spec import ExtraSpec
+from hpc_sched.core.constraints.parts.group_parts import Parts
 
 if TYPE_CHECKING:
     from hpc_sched.topology.model import Topology
@@ -46,6 +47,7 @@ class Bounds:
     most_leaves: int | None = None  # that the group uses
     # That the group uses once it has as many VMs: until then each new VM is on a leaf of its own.
     least_leaves: int = 0
+    parts: Parts | None = None  # into which the group is divided
 
     def __post_init__(self) -> None:
         """Refuse bounds that no plan can keep.
@@ -57,13 +59,26 @@ class Bounds:
 
     @property
     def count_leaves(self) -> bool:
-        """True if any bound is one on the number of leaves: one member does not fix the others."""
+        """True if a bound counts VMs or leaves: one member does not fix where the others may be."""
         return self.most_leaves is not None or self.change_with_each_vm
 
     @property
     def change_with_each_vm(self) -> bool:
         """True if the hosts that keep the bounds depend on where VMs of the request were placed."""
-        return self.least_leaves > 0
+        return self.least_leaves > 0 or self.guaranteed_parts is not None
+
+    @property
+    def guaranteed_parts(self) -> Parts | None:
+        """The parts that give way to nothing."""
+        return None if self.parts is None else self.parts.guaranteed
+
+    def stages(self) -> "Iterator[Bounds]":
+        """Yield the bounds that plans are tried with, preferred levels left out, best first."""
+        if self.parts is None:
+            yield self
+        else:
+            for parts in self.parts.stages():
+                yield replace(self, parts=parts)
 
     def missing_leaves(self, used: int, vms: int) -> int:
         """Return how many leaves that the group does not use yet some more VMs must use.
@@ -85,6 +100,8 @@ class Bounds:
     def needs(self) -> list[str]:
         """What a group needs, in words."""
         found = [f"one {self.level}"] if self.level is not None else []
+        if self.parts is not None:
+            found.append(self.parts.needs)
         if self.most_leaves is None:
             return found + self.needs_at_least
         if 0 < self.least_leaves <= self.most_leaves:
@@ -161,6 +178,11 @@ class Constraint:
         return bounds
 
     @classmethod
+    def binds(cls, value: Value) -> bool:
+        """True if a value limits where VMs may be, rather than being a preference."""
+        return cls.binds_place
+
+    @classmethod
     def relaxed(cls, value: Value) -> Mapping[str, Value]:
         """Return what becomes of a value on a move that is not to be refused, by name.
 
@@ -208,9 +230,3 @@ class NumberConstraint(Constraint):
             return None
         most = cls.spec.most
         return int(text) if int(text) >= 1 and (most is None or int(text) <= most) else None
-
-    @classmethod
-    def expected(cls, levels: Sequence[str]) -> str:
-        """Return the range."""
-        assert cls.spec.most is not None
-        return number_up_to(cls.spec.most)

@@ -10,13 +10,18 @@ from hpc_sched.core.constraints.homogeneous import Homogeneous
 from hpc_sched.core.constraints.max_leaves import MaxLeaves
 from hpc_sched.core.constraints.min_leaves import MinLeaves
 from hpc_sched.core.constraints.min_size import MinSize
+from hpc_sched.core.constraints.parts.balance import Balance
+from hpc_sched.core.constraints.parts.segment import Segment
+from hpc_sched.core.constraints.parts.segment_level import SegmentLevel
 from hpc_sched.core.constraints.prefer import Prefer
 from hpc_sched.core.constraints.require import Require
 
 # Those with values in Constraints, in the order of records and texts, and all with a key.
+PARTS: tuple[type[Constraint], ...] = (Segment, SegmentLevel, Balance)
 CONSTRAINTS: tuple[type[Constraint], ...] = (
     *(Require, Prefer, MaxLeaves, MinLeaves),
     *(GroupSize, MinSize),
+    *PARTS,
 )
 ALL: tuple[type[Constraint], ...] = (*CONSTRAINTS, Homogeneous)
 
@@ -59,7 +64,7 @@ class Constraints:
     @property
     def bind_place(self) -> bool:
         """True if the group is guaranteed where in the fabric its VMs are."""
-        return any(one.binds_place for one, _ in self.items())
+        return any(one.binds(value) for one, value in self.items())
 
     @property
     def group_size(self) -> int | None:

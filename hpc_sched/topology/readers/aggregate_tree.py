@@ -13,6 +13,7 @@ PREFIX = "hpc:"
 NOT_LEVELS = {
     *("app_class", "app_name", "cache_score", "group_size", "min_size", "homogeneous"),
     *("max_leaves", "min_leaves", "objective", "pattern", "prefer", "processor", "require"),
+    *("segment", "segment_level", "balance"),
 }
 
 
