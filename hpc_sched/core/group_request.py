@@ -8,17 +8,13 @@ import numpy as np
 
 from hpc_sched.core import leaf_slots
 from hpc_sched.core.arrays import Array, Mask
-from hpc_sched.core.by_service import service_rooms
 from hpc_sched.core.by_service.plan_by_service import (
     plan_by_service,
     plan_on_one_service,
     rejected_on_one_service,
 )
-from hpc_sched.core.by_service.service_rooms import GroupRoom
-from hpc_sched.core.constraints import NO_CONSTRAINTS, level_of, server_group_policy
+from hpc_sched.core.constraints import NO_CONSTRAINTS, server_group_policy
 from hpc_sched.core.constraints.group_size import GroupSize
-from hpc_sched.core.constraints.max_leaves import MaxLeaves
-from hpc_sched.core.constraints.min_leaves import MinLeaves
 from hpc_sched.core.constraints.min_size import MinSize
 from hpc_sched.core.placement_input import PlacementInput
 from hpc_sched.core.plan.objective import Isolation
@@ -32,11 +28,10 @@ from hpc_sched.core.plan.ranking import (
     planned_counts,
     spare_order,
 )
-from hpc_sched.core.plan.rejection import broken_by, conflict_of, largest_gang
-from hpc_sched.core.plan.result import Gang, Plan, Refusal, Rejection
+from hpc_sched.core.plan.rejection import broken_by, conflict_of
+from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit
 from hpc_sched.core.room.hypervisor_rooms import scarcest
-from hpc_sched.topology import plurals
 
 # Plans that are verified for one decision. Each lowers the room of a hypervisor at least, and
 # mostly those of all alike.
@@ -122,6 +117,12 @@ class GroupRequest(PlacementInput):
 
     def _plan(self, limit: TimeLimit) -> Plan | Rejection:
         """Return the answer of :meth:`_decide` on all candidates, shunned or not."""
+        if self.constraints.bounds.parts is not None:
+            from hpc_sched.core.constraints.excluded import with_possible_parts
+
+            possible = with_possible_parts(self)
+            if possible is not self:
+                return possible if isinstance(possible, Rejection) else possible._plan(limit)
         problem, policy = self.spread().problem(), self.hard_policy
         sizes = self._sizes_with_followers(problem)
         if policy is not None and policy.counts_nodes:
@@ -172,22 +173,10 @@ class GroupRequest(PlacementInput):
         sizes = self.sizes
         if not self.followers and (self.least_size is None or len(sizes) < 2):
             return sizes
-        bounds = self.constraints.bounds
-        level = level_of(self.topology, bounds.level)
-        room: Gang | GroupRoom | None
-        policy = self.hard_policy
-        if policy is not None and policy.counts_nodes:
-            room = service_rooms.largest(self, policy, level, bounds, wanted=self.whole)
-        elif isinstance(self.objective, Isolation):
-            from hpc_sched.core.plan.bottleneck.isolated_counts import largest_isolated
+        # Most groups have neither.
+        from hpc_sched.core.constraints.final_size import sizes_that_fit
 
-            room = largest_isolated(problem, self.objective, level)
-        else:
-            room = largest_gang(problem, level, bounds, with_members=True)
-        most = min(self.whole, room.vms if room is not None else 0)
-        if policy is not None and policy.policy == "affinity":
-            most = min(most, self._most_on_one_service())
-        return tuple(sorted({*sizes, max(most, sizes[-1])}, reverse=True))
+        return sizes_that_fit(self, problem, self._most_on_one_service)
 
     def unconstrained(self, count: int, limit: TimeLimit = NO_LIMIT) -> Plan | Rejection:
         """Return the plan of least Hop-Byte of ``count`` VMs without constraints, on any host."""
@@ -263,40 +252,25 @@ class GroupRequest(PlacementInput):
 
         :param empty: VMs that each host takes while it has none, shape (hosts,)
         """
-        bounds, one = self.constraints.bounds, MinSize if self.constraints.min_size else GroupSize
-        size = self.constraints.min_size or self.constraints.group_size
-        if bounds.most_leaves is None or size is None:
+        if not self.constraints.bound_final_size:
             return None
-        if self.server_group_policy == "anti-affinity" and self.hard_policy is not None:
-            empty = np.minimum(empty, self.hard_policy.max_per_service)
-        without_vms = replace(
-            self.problem_of(self.room), capacity=empty, members=np.zeros_like(empty)
-        )
-        # That it must use some leaves is checked for the VMs that exist, as they come.
-        at_most = replace(bounds, least_leaves=0)
-        gang = largest_gang(without_vms, level_of(self.topology, bounds.level), at_most)
-        most = 0 if gang is None else gang.vms
-        if size <= most:
-            return None
-        return (
-            f"{MaxLeaves.spec.name}={bounds.most_leaves} and {one.spec.name}={size} "
-            f"contradict each other: at most {most} VMs of this flavor fit in "
-            f"{plurals.text(bounds.most_leaves, 'leaf switch')}"
-        )
+        # For few groups, as in the next two.
+        from hpc_sched.core.constraints.final_size import of_final_size
+
+        return of_final_size(self, empty)
 
     @property
     def policy_fault(self) -> str | None:
-        """How the server group's policy contradicts the constraints whatever room there is."""
-        policy, least = self.hard_policy, self.constraints.bounds.least_leaves
-        if least < 2 or policy is None or policy.policy != "affinity":
+        """How the server group's policy, or an objective, contradicts the constraints, or None.
+
+        Whatever room there is.
+        """
+        bounds = self.constraints.bounds
+        if bounds.least_leaves < 2 and bounds.parts is None:
             return None
-        # The nodes of one service may be below several leaves.
-        if not policy.has_single_nodes:
-            return None
-        return (
-            f"{MinLeaves.spec.name}={least} and policy affinity contradict each other: all VMs of "
-            "the group are on one host"
-        )
+        from hpc_sched.core.constraints.excluded import of_policy
+
+        return of_policy(self)
 
     def open_hosts(self) -> Mask:
         """Return which hosts may take one more VM of the group. Shape (hosts,).
@@ -344,7 +318,9 @@ class GroupRequest(PlacementInput):
         VM, and one that moves, may be wherever it keeps them and as many can follow as by the plan:
         then the switch of the plan is no constraint. Nor is the island for one that moves without
         constraints, which is never refused. An isolated group stays below the leaves of its plan
-        and members: elsewhere it may use other uplinks. Shape (hypervisors,).
+        and members: elsewhere it may use other uplinks. One in parts stays below the switches of
+        its plan: one VM may be anywhere there, and the others as the rest of the plan says. Shape
+        (hypervisors,).
         """
         has_islands = len(self.topology.roots) > 1 and not self.is_move
         is_isolated = isinstance(self.objective, Isolation)
@@ -357,6 +333,10 @@ class GroupRequest(PlacementInput):
         )
         if is_isolated:
             permitted &= leaves_of_group(problem, plan)
+        if (parts := self.constraints.bounds.guaranteed_parts) is not None:
+            from hpc_sched.core.plan.segmented.part_hosts import hosts_below_parts
+
+            permitted &= hosts_below_parts(problem, plan, parts)
         return permitted[self.hosts_of_rows] & self.permitted_next()
 
     def permitted_next(self) -> Mask:
@@ -366,7 +346,7 @@ class GroupRequest(PlacementInput):
         Shape (hypervisors,).
         """
         bounds = self.constraints.bounds
-        if not self.left or not bounds.change_with_each_vm:
+        if not self.left or not bounds.least_leaves:
             return np.ones(len(self.room), dtype=np.bool_)
         used = leaf_slots.used_leaves(self)
         if bounds.missing_leaves(len(used), self.left) < self.left:
@@ -384,7 +364,8 @@ class GroupRequest(PlacementInput):
         None too where the members break it already. ``planned``: shape (hypervisors,).
         """
         if self.conflict is None:
-            bounds, problem = self.constraints.bounds, self.problem()
+            # VMs without a request are those that complete what these begin.
+            bounds, problem = self.constraints.bounds, replace(self.problem(), awaiting=self.whole)
             if (broken := broken_by(problem, self.per_host(planned), bounds)) is not None:
                 return broken
         if self.hard_policy is not None and not server_group_policy.keeps(

@@ -26,7 +26,7 @@ def new_leaves_first(request: PlacementInput, plan: Plan) -> Plan:
 
     One on each of the first such leaves; all others are in the order of the fabric behind them.
     """
-    if plan.count == request.left or not request.constraints.bounds.change_with_each_vm:
+    if plan.count == request.left or not request.constraints.bounds.least_leaves:
         return plan
     order = range(plan.count)
     slots = dict.fromkeys([*_on_missing_leaves(request, plan, order, plan.count), *order])
@@ -48,7 +48,7 @@ def own_slots(request: PlacementInput, plan: Plan, first: int, numbers: Sequence
     """
     first %= max(plan.count - numbers[-1], 1)
     own = [first + number for number in numbers]
-    if not request.constraints.bounds.change_with_each_vm:
+    if not request.constraints.bounds.least_leaves:
         return own
     order = list(dict.fromkeys([*own, *range(plan.count)]))
     needed = _on_missing_leaves(request, plan, order, len(own))

@@ -292,16 +292,18 @@ class PlacementInput:
     def sizes(self) -> tuple[int, ...]:
         """Numbers of VMs to plan for, largest first; the last one must fit.
 
-        The VMs of this request must fit; with ``require`` the group must fit at its final size, its
-        followers left out, or at its least size if it states one. VMs of other requests, and
+        The VMs of this request must fit; with ``require``, and in parts, the group must fit at its
+        final size, its followers left out, or at its least size if it states one. VMs of other
+        requests, and
         orphaned build requests, only improve the choice.
         """
         if self.whole == self.left:
             return (self.left,)
-        least, fewest = self.least_size, self.left
+        least, fewest, bounds = self.least_size, self.left, self.constraints.bounds
         if least is not None:
             fewest = max(fewest, least)
-        elif self.constraints.bounds.level is not None:
+        elif bounds.level is not None or bounds.guaranteed_parts is not None:
+            # Where some VMs are decides whether others have room.
             fewest = max(fewest, self.missing - self.followers)
         wanted = {self.whole, self.active, fewest}
         return tuple(sorted((count for count in wanted if count >= fewest), reverse=True))

@@ -12,6 +12,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Bounds, Constraints
+from hpc_sched.core.constraints.parts.group_parts import Parts
 from hpc_sched.core.fragmentation.price import FragmentationPrice
 from hpc_sched.core.plan.planner import plan, solve, solve_sizes
 from hpc_sched.core.plan.problem import Problem
@@ -226,6 +227,7 @@ class Case:
     pack_hosts: bool = True
     packing: MDOBPInput | None = None  # rows in the order of the fabric's hosts
     price: FragmentationPrice | None = None
+    parts: Parts | None = None
 
     @cached_property
     def described(self) -> Topology:
@@ -237,7 +239,7 @@ class Case:
         return self.described.including([*self.capacity, *self.members])
 
     def answer(self) -> Plan | Rejection:
-        if self.pack_hosts and not self.min_leaves and self.price is None:
+        if self.pack_hosts and not self.min_leaves and self.price is None and self.parts is None:
             return plan(
                 topology=self.described,
                 capacity=self.capacity,
@@ -257,7 +259,7 @@ class Case:
         return solve(
             replace(problem, pack_hosts=self.pack_hosts, packing=self.packing, price=self.price),
             self.count,
-            Bounds(self.require, None, self.max_leaves, self.min_leaves),
+            Bounds(self.require, None, self.max_leaves, self.min_leaves, self.parts),
         )
 
     def together(self, new: Mapping[str, int]) -> dict[str, int]:

@@ -53,6 +53,15 @@ class Node:
             yield from child.walk()
 
 
+@dataclass(frozen=True)
+class Price:
+    """What free slots of used switches cost, in parts of a hop."""
+
+    parts: int  # of a hop
+    slot: Mapping[int, int]  # by level of the switch
+    leaf: int  # for each leaf that is used
+
+
 class Program:
     """The integer program of a group of at least one new VM, and the keys of its plans."""
 
@@ -68,9 +77,12 @@ class Program:
         min_leaves: int = 0,
         pack_hosts: bool = True,
         rates: Mapping[str, int] | None = None,
+        parts: tuple[int, int, bool] | None = None,
+        price: Price | None = None,
     ):
         """Make variables and rows.
 
+        :param parts: VMs of a part, level of the switches of parts, whether they are balanced
         :param rates: of the links of switches and hosts, by name
         :param level: that of which one switch has the whole group; None: the roots
         """
@@ -93,7 +105,7 @@ class Program:
                 child.parent = node
             return node
 
-        self.count = count
+        self.count, self.price = count, price
         self.nodes = [node for each in tree.items() for node in node_of(*each).walk()]
         self.depth = max(node.level for node in self.nodes)
         self.leaves = [node for node in self.nodes if node.level == 1]
@@ -106,6 +118,10 @@ class Program:
         for node in self.nodes:
             self._add_counts(node)
         self._add_domains(self.switches_of(self.depth if level is None else level))
+        # With balanced parts: 1 for the fewest parts below a used switch, by these.
+        self.fewest: dict[int, int] = {}
+        if parts is not None:
+            self._add_parts(*parts)
         if max_leaves is not None:
             used, fixed = self.number_of_leaves()
             self.rows.append((used, 0, max_leaves - fixed))
@@ -120,6 +136,37 @@ class Program:
             for node in self.nodes
             if 1 <= node.level <= level and (node.parent is None or node.parent.level > level)
         ]
+
+    def _add_parts(self, size: int, level: int, is_balanced: bool) -> None:
+        """Permit the numbers of VMs below switches of a level that are parts of a size."""
+        switches = self.switches_of(level)
+        vms = self.count + sum(node.members for node in switches)
+        rest, most = vms % size, -(-vms // size)
+        if is_balanced:
+            self.fewest = {number: self.size + number - 1 for number in range(1, most + 1)}
+            self.size += most
+            self.rows.append((Counter(self.fewest.values()), 1, 1))
+        last, has_last = Counter[int](), 0
+        for node in switches:
+            for new in range(len(node.variables) + 1):
+                # 1 with this number of new VMs: their first variable less the next one's.
+                exactly = Counter({node.variables[new - 1]: 1} if new else {})
+                exactly.subtract(node.variables[new : new + 1])
+                always, total = int(not new), node.members + new
+                if total % size and total % size != rest:
+                    self.rows.append((exactly, -always, -always))
+                elif total % size:
+                    last.update(exactly)
+                    has_last += always
+                if is_balanced and total:
+                    number = -(-total // size)
+                    allowed = exactly.copy()
+                    for fewest in (number - 1, number):
+                        if fewest in self.fewest:
+                            allowed[self.fewest[fewest]] -= 1
+                    self.rows.append((allowed, -math.inf, -always))
+        if rest:
+            self.rows.append((last, 1 - has_last, 1 - has_last))
 
     def _add_counts(self, node: Node) -> None:
         for fewer, more in zip(node.variables, node.variables[1:], strict=False):
@@ -180,8 +227,40 @@ class Program:
                 rooms[variable] = node.room
         return rooms, -self.count
 
+    def priced(self) -> tuple[Counter[int], int]:
+        """Return the cost with the price of free slots, in parts of a hop."""
+        cost, fixed = self.cost()
+        if self.price is None:
+            return cost, fixed
+        price = self.price
+        cost = Counter({variable: price.parts * each for variable, each in cost.items()})
+        for node in self.nodes:
+            if node.level in price.slot and node.parent is not None:
+                slot = price.slot[node.level]
+                for variable in node.variables:
+                    cost[variable] -= slot
+                for variable in node.is_used:
+                    cost[variable] += slot * node.room + (price.leaf if node.level == 1 else 0)
+        return cost, price.parts * fixed
+
+    def in_order(self) -> list[tuple[Counter[int], int]]:
+        """Return the keys of plans: coefficients of variables, and a constant."""
+        found: list[tuple[Counter[int], int]] = [self.priced(), self.number_of_leaves()]
+        if self.fewest:
+            found.append((Counter({each: -number for number, each in self.fewest.items()}), 0))
+        levels = range(1, self.depth + 1)
+        if self.price is not None and self.depth > 1:
+            (leaves, leaf), (pods, pod) = self.excess(1), self.excess(2)
+            both = Counter({variable: 8 * room for variable, room in leaves.items()})
+            both.update(pods)
+            found.append((both, 8 * leaf + pod))
+            levels = levels[2:]
+        return found + [self.excess(level) for level in levels]
+
     def best(self, keys: int | None = None) -> tuple[int, ...] | None:
         """Return cost, leaves and excess level by level of the best plan; None without a plan.
+
+        With balanced parts minus the fewest below a used switch come behind leaves.
 
         Each is the optimum of one program; the next program has it as a row.
 
@@ -189,9 +268,7 @@ class Program:
         """
         found: list[int] = []
         rows = list(self.rows)
-        order = [self.cost(), self.number_of_leaves()]
-        order += [self.excess(level) for level in range(1, self.depth + 1)]
-        for coefficients, fixed in order[:keys]:
+        for coefficients, fixed in self.in_order()[:keys]:
             chosen = self._solved(coefficients, rows)
             if chosen is None:
                 assert not found

@@ -74,6 +74,8 @@ class Oracle:
         if not len(ways):
             return None
         keys = [("cost", self.priced_costs), ("leaves", self.numbers_of_leaves)]
+        if self.case.parts is not None and self.case.parts.is_balanced and self.case.count:
+            keys.append(("parts below a switch", self.fewest_below))
         levels = range(1, len(self.groups) + 1)
         if self.case.price is not None and len(levels) > 1:
             keys.append(("excess of leaves and pods", self.weighted_excess))
@@ -126,7 +128,37 @@ class Oracle:
         most = len(self.leaves) if self.case.max_leaves is None else self.case.max_leaves
         # A VM can add one leaf; members stay where they are.
         least = min(self.case.min_leaves, here + self.case.count)
-        return ways[(leaves <= most) & (leaves >= least)]
+        return ways[(leaves <= most) & (leaves >= least) & self.are_in_parts(ways)]
+
+    def parts_below(self, ways: Array) -> Array:
+        """Return the VMs below each switch of parts, members included. Shape (plans, switches)."""
+        parts = self.case.parts
+        assert parts is not None
+        level = 1 if parts.level is None else self.case.fabric.levels.index(parts.level) + 1
+        groups = np.array(self.groups[level - 1])
+        everyone = ways + self.members
+        return np.stack([everyone[:, groups == name].sum(1) for name in set(groups)], axis=1)
+
+    def are_in_parts(self, ways: Array) -> npt.NDArray[np.bool_]:
+        """Return which plans have the parts that are required: one of them may be smaller."""
+        parts = self.case.parts
+        if parts is None or not self.case.count:
+            return np.ones(len(ways), dtype=np.bool_)
+        below = self.parts_below(ways)
+        kept: npt.NDArray[np.bool_] = np.count_nonzero(below % parts.size, axis=1) <= 1
+        if parts.is_balanced:
+            numbers = -(-below // parts.size)
+            least = np.where(numbers > 0, numbers, 10**6).min(axis=1)
+            kept &= numbers.max(axis=1) - least <= 1
+        return kept
+
+    def fewest_below(self, ways: Array) -> Array:
+        """Return minus the fewest parts below a used switch of a balanced group."""
+        parts = self.case.parts
+        assert parts is not None
+        numbers = -(-self.parts_below(ways) // parts.size)
+        fewest: Array = -np.where(numbers > 0, numbers, 10**6).min(axis=1)
+        return fewest
 
     def costs(self, ways: Array) -> Array:
         """Return the Hop-Byte cost of each plan: over leaves pair by pair, less pairs on hosts."""

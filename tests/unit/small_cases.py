@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hpc_sched.core.constraints.parts.group_parts import Parts
 from hpc_sched.core.fragmentation.price import FragmentationPrice
 from hpc_sched.core.fragmentation.rates import rates_of
 from hpc_sched.core.sharing.mdobp import MDOBPInput
@@ -180,6 +181,37 @@ def priced_case(seed: int) -> Case:
     if case.require is not None:
         price = price.where_required(case.fabric.levels.index(case.require) + 1)
     return replace(case, price=price)
+
+
+def case_in_parts(seed: int) -> Case:
+    """Return a case in segments, or balanced, or both, always the same for a seed."""
+    draw = random.Random(f"parts {seed}")
+    case = priced_case(seed) if draw.random() < 0.4 else random_case(seed)
+    level = draw.choice([None, None, None, *case.fabric.levels])
+    size, is_balanced = draw.choice([1, 2, 2, 3, 3, 4, 5]), draw.random() < 0.4
+    most = None if level is not None else case.max_leaves
+    return replace(
+        case, min_leaves=0, max_leaves=most, parts=Parts(size, level, is_balanced or size == 1)
+    )
+
+
+def full_case_in_parts(seed: int) -> Case:
+    """Return a case in parts where rooms are near whole parts, always the same for a seed.
+
+    Members are on an island, and often under leaves without room: some begin parts, and some are
+    as many as a last part.
+    """
+    case, draw = case_in_parts(seed), random.Random(f"full {seed}")
+    assert case.parts is not None
+    fabric, size, members = case.fabric, case.parts.size, dict[str, int]()
+    near = [0, 0, 1, size - 1, size, size, size + 1, 2 * size]
+    capacity = {host: draw.choice(near) for host in case.capacity}
+    hosts = fabric.hosts_of(draw.choice(fabric.roots))
+    for host in draw.sample(hosts, draw.choice([0, 1, 1, min(2, len(hosts))])):
+        members[host] = draw.choice([1, size - 1, size, size + 1, case.count % size])
+        if draw.random() < 0.5:
+            capacity |= dict.fromkeys(fabric.hosts_of(fabric.leaf_of(host)), 0)
+    return replace(case, capacity=capacity, members=members, packing=None)
 
 
 def fewest_leaves(rooms: Iterable[int], count: int) -> int:

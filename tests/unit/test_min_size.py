@@ -2,16 +2,19 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hpc_sched.core.constraints import Constraints
+from hpc_sched.core.constraints import Bounds, Constraints, level_of
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.core.plan.objective import Isolation
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.rejection import conflict_of, largest_gang
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.topology import Topology
 from tests.unit import small_cases
@@ -19,10 +22,11 @@ from tests.unit.fabrics import Case
 from tests.unit.plan_oracle import Oracle
 
 SEEDS = 20_000
-SIZES = [
-    SEEDS // 40,
-    pytest.param(SEEDS, marks=pytest.mark.nightly("planner", "exhaustive searches by size")),
-]
+NIGHTLY = pytest.mark.nightly("planner", "exhaustive searches by size")
+IN_PARTS = [small_cases.case_in_parts, small_cases.full_case_in_parts]
+# How cases are drawn, and their number.
+DRAWN_IN_PARTS = [(case_of, SEEDS // 200) for case_of in IN_PARTS]
+DRAWN = [(small_cases.random_case, SEEDS // 40), *DRAWN_IN_PARTS]
 
 
 def request_of(case: Case, least: int) -> GroupRequest:
@@ -30,8 +34,12 @@ def request_of(case: Case, least: int) -> GroupRequest:
     fabric = case.fabric
     hosts = [*fabric.hosts]
     whole = case.count + sum(case.members.values())
+    parts = {}
+    if case.parts is not None:
+        balance = "true" if case.parts.is_balanced else None
+        parts = {"segment": case.parts.size, "segment_level": case.parts.level, "balance": balance}
     wanted = Constraints(
-        require=case.require, max_leaves=case.max_leaves, group_size=whole, min_size=least
+        require=case.require, max_leaves=case.max_leaves, group_size=whole, min_size=least, **parts
     )
     return GroupRequest.of(
         fabric,
@@ -48,32 +56,42 @@ def request_of(case: Case, least: int) -> GroupRequest:
     )
 
 
-@pytest.mark.parametrize("number", SIZES)
-def test_the_plan_is_the_best_of_the_most_vms_that_fit_if_these_are_enough(number: int):
+def most_of(case: Case, sizes: Iterable[int]) -> int | None:
+    """Return the first number of VMs with a plan, or None."""
+    oracle = Oracle(case)
+    for size in sizes:
+        oracle.case = replace(case, count=size)
+        if len(oracle.feasible()):
+            return size
+    return None
+
+
+def nightly(drawn: Sequence[tuple[Callable[[int], Case], int]]) -> list[Any]:
+    """Return the same, and all seeds in the nightly tier."""
+    return [*drawn, *(pytest.param(case_of, SEEDS, marks=NIGHTLY) for case_of, _ in drawn)]
+
+
+@pytest.mark.parametrize(("case_of", "number"), nightly(DRAWN))
+def test_the_plan_is_the_best_of_the_most_vms_that_fit_if_these_are_enough(
+    case_of: Callable[[int], Case], number: int
+):
     kinds = Counter[str]()
     for seed in range(0, SEEDS, SEEDS // number):
-        case, draw = small_cases.random_case(seed), random.Random(f"min_size {seed}")
-        case = replace(case, min_leaves=0, pack_hosts=True, packing=None)
+        case, draw = case_of(seed), random.Random(f"min_size {seed}")
+        case = replace(case, min_leaves=0, pack_hosts=True, packing=None, price=None)
         if case.count < 2:
             continue
         least = draw.randint(1, case.count + sum(case.members.values()))
         needed = max(least - sum(case.members.values()), 1)
-        sizes = range(case.count, needed - 1, -1)
-        best = next(
-            (
-                (size, found)
-                for size in sizes
-                if (found := Oracle(replace(case, count=size)).best())
-            ),
-            None,
-        )
+        size = most_of(case, range(case.count, needed - 1, -1))
         answer = request_of(case, least).decide()
-        if best is None:
+        if size is None:
             assert isinstance(answer, Rejection), seed
             assert answer.count == needed, seed
             kinds["fewer fit"] += 1
             continue
-        size, found = best
+        found = Oracle(replace(case, count=size)).best()
+        assert found is not None
         assert isinstance(answer, Plan), (seed, answer)
         assert (answer.count, dict(answer.leaves), answer.hop_bytes) == (
             *(size, found.leaves),
@@ -81,6 +99,32 @@ def test_the_plan_is_the_best_of_the_most_vms_that_fit_if_these_are_enough(numbe
         ), seed
         kinds["all fit" if size == case.count else "some fit"] += 1
     assert min(kinds[kind] for kind in ("fewer fit", "some fit", "all fit")) >= 0.03 * number, kinds
+
+
+@pytest.mark.parametrize(("case_of", "number"), nightly(DRAWN_IN_PARTS))
+def test_the_largest_gang_in_parts_is_the_most_vms_up_to_a_number_that_have_a_plan(
+    case_of: Callable[[int], Case], number: int
+):
+    kinds = Counter[str]()
+    for seed in range(0, SEEDS, SEEDS // number):
+        case = replace(case_of(seed), price=None, pack_hosts=True, packing=None)
+        problem = Problem.from_counts(
+            topology=case.described,
+            capacity=case.capacity,
+            members=case.members,
+            awaiting=case.count,
+        )
+        bounds = Bounds(case.require, None, case.max_leaves, 0, case.parts)
+        if conflict_of(problem, bounds) is not None:
+            continue
+        level = level_of(problem.topology, bounds.level)
+        gang = largest_gang(problem, level, bounds, with_members=True, most=case.count)
+        assert gang is not None
+        most = most_of(case, range(case.count, 0, -1)) or 0
+        assert min(gang.vms, case.count) == most, seed
+        kinds["with members"] += bool(case.members)
+        kinds["none" if not most else "all" if most == case.count else "some"] += 1
+    assert min(kinds[kind] for kind in ("some", "all", "with members")) >= 0.03 * number, kinds
 
 
 def test_a_refusal_says_how_many_were_needed_and_what_would_fit():

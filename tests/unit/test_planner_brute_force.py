@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
+from hpc_sched.core.plan.exact import leaf_searches
+from hpc_sched.core.plan.exact.pruning import branches
 from hpc_sched.core.plan.result import Plan, Rejection
 from tests.unit import fabrics, small_cases
 from tests.unit.fabrics import Case
@@ -18,6 +20,13 @@ SIZES = [
     SEEDS // 10,
     pytest.param(
         SEEDS, marks=pytest.mark.nightly("planner", "twenty thousand exhaustive searches")
+    ),
+]
+SEEDS_IN_PARTS = 50_000
+SIZES_IN_PARTS = [
+    SEEDS_IN_PARTS // 50,
+    pytest.param(
+        SEEDS_IN_PARTS, marks=pytest.mark.nightly("planner", "fifty thousand exhaustive searches")
     ),
 ]
 
@@ -48,6 +57,19 @@ PRICED = {
     "a plan of least Hop-Byte costs more": 0.02,
     "excess of leaves and pods": 0.002,
 }
+IN_PARTS = {
+    **dict.fromkeys(["2 levels", "3 levels", "4 levels", "5 levels", "unbalanced"], 0.05),
+    **dict.fromkeys(["islands", "members", "price", "spread"], 0.05),
+    **dict.fromkeys(["segments", "balanced", "balanced segments", "last part smaller"], 0.1),
+    **dict.fromkeys(["segment level above leaves", "max_leaves"], 0.1),
+    "parts bind": 0.05,
+    "max_leaves binds": 0.002,
+}
+REJECTIONS_IN_PARTS = {
+    **dict.fromkeys(["segments", "balanced", "members", "last part smaller", "max_leaves"], 0.02),
+    "segment level above leaves": 0.02,
+    "fits without parts": 0.05,
+}
 REJECTIONS = {
     **dict.fromkeys(["2 levels", "3 levels", "4 levels", "5 levels", "unbalanced"], 0.02),
     **dict.fromkeys(["islands", "members", "max_leaves", "spread", "packing"], 0.02),
@@ -66,24 +88,60 @@ class Comparison:
 
 
 @functools.cache
-def compared(number: int, case_of: Callable[[int], Case] = small_cases.random_case) -> Comparison:
+def compared(
+    number: int,
+    case_of: Callable[[int], Case] = small_cases.random_case,
+    seeds: int = SEEDS,
+) -> Comparison:
     """Return the comparison of evenly spread seeds."""
     found = Comparison()
-    for seed in range(0, SEEDS, SEEDS // number):
+    for seed in range(0, seeds, seeds // number):
         case = case_of(seed)
         best = Oracle(case).best()
-        kinds = Counter(small_cases.traits(case))
+        kinds = Counter([*small_cases.traits(case), *traits_of_parts(case)])
         if best is None:
             found.rejections += kinds
+            if case.parts is not None and Oracle(replace(case, parts=None)).best() is not None:
+                found.rejections["fits without parts"] += 1
         else:
             found.plans += kinds + Counter(binding(case, best)) + Counter(best.decided_by)
-            if case.price is not None:
+            if case.price is not None and case.parts is None:
                 free = Oracle(replace(case, price=None)).best()
                 if free is not None and free.cost < best.cost:
                     found.plans["a plan of least Hop-Byte costs more"] += 1
         if seen := list(differences(case, best, case.answer())):
             found.differences.append(f"seed {seed}: {'; '.join(seen)}")
     return found
+
+
+def compared_alone(number: int, case_of: Callable[[int], Case]) -> Comparison:
+    """Return the comparison of groups in parts by seed, without what binds them."""
+    found = Comparison()
+    for seed in range(0, SEEDS_IN_PARTS, SEEDS_IN_PARTS // number):
+        case = case_of(seed)
+        best = Oracle(case).best()
+        kinds = found.rejections if best is None else found.plans
+        kinds.update([*small_cases.traits(case), *traits_of_parts(case)])
+        if seen := list(differences(case, best, case.answer())):
+            found.differences.append(f"seed {seed}: {'; '.join(seen)}")
+    return found
+
+
+def traits_of_parts(case: Case) -> Iterator[str]:
+    """Yield what is special about the parts of a case."""
+    parts = case.parts
+    if case.price is not None:
+        yield "price"
+    if parts is None or not case.count:
+        return
+    if parts.size > 1:
+        yield "balanced segments" if parts.is_balanced else "segments"
+    if parts.is_balanced:
+        yield "balanced"
+    if (case.count + sum(case.members.values())) % parts.size:
+        yield "last part smaller"
+    if parts.level is not None and case.fabric.levels.index(parts.level):
+        yield "segment level above leaves"
 
 
 def binding(case: Case, best: Best) -> Iterator[str]:
@@ -93,6 +151,10 @@ def binding(case: Case, best: Best) -> Iterator[str]:
         free = Oracle(replace(case, max_leaves=None)).best()
         if free is not None and free.leaves_of_group > limit:
             yield "max_leaves binds"
+    if case.parts is not None:
+        free = Oracle(replace(case, parts=None)).best()
+        if free is not None and free.leaves != best.leaves:
+            yield "parts bind"
     if case.min_leaves:
         free = Oracle(replace(case, min_leaves=0)).best()
         if free is not None and free.leaves != best.leaves:
@@ -140,6 +202,39 @@ def test_the_plan_with_a_price_of_free_slots_comes_first_too(number: int):
     assert not differences, f"{len(differences)} of {number} cases\n" + "\n".join(differences[:10])
     for kind, share in PRICED.items():
         assert found.plans[kind] >= share * number, (kind, found.plans)
+
+
+@pytest.mark.parametrize("number", SIZES_IN_PARTS)
+def test_the_plan_of_a_group_in_parts_comes_first_of_all_plans_in_such_parts(number: int):
+    found = compared(number, small_cases.case_in_parts, SEEDS_IN_PARTS)
+    differences = found.differences
+    assert not differences, f"{len(differences)} of {number} cases\n" + "\n".join(differences[:10])
+    for kind, share in IN_PARTS.items():
+        assert found.plans[kind] >= share * number, (kind, found.plans)
+    for kind, share in REJECTIONS_IN_PARTS.items():
+        assert found.rejections[kind] >= share * number, (kind, found.rejections)
+
+
+@pytest.mark.parametrize("number", [SEEDS_IN_PARTS // 200, *SIZES_IN_PARTS[1:]])
+def test_rooms_of_whole_parts_and_members_that_begin_parts_make_no_difference(number: int):
+    found = compared_alone(number, small_cases.full_case_in_parts)
+    assert not found.differences, "\n".join(found.differences[:10])
+    for kind in ("members", "last part smaller", "balanced", "price"):
+        assert found.plans[kind] >= 0.05 * number, (kind, found.plans)
+        assert found.rejections[kind] >= 0.05 * number, (kind, found.rejections)
+
+
+@pytest.mark.parametrize("number", [SEEDS_IN_PARTS // 250, *SIZES_IN_PARTS[1:]])
+@pytest.mark.parametrize("case_of", [small_cases.case_in_parts, small_cases.full_case_in_parts])
+def test_branches_that_are_left_out_make_no_difference_for_parts(
+    number: int, case_of: Callable[[int], Case], monkeypatch: pytest.MonkeyPatch
+):
+    # By default they are left out on large fabrics alone.
+    monkeypatch.setattr(branches, "_FEW", 0)
+    monkeypatch.setattr(branches, "_FEW_BELOW", 0)
+    monkeypatch.setattr(leaf_searches, "_MANY", 1 << 20)
+    differences = compared_alone(number, case_of).differences
+    assert not differences, f"{len(differences)} of {number} cases\n" + "\n".join(differences[:10])
 
 
 @pytest.mark.parametrize("number", SIZES)

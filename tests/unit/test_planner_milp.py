@@ -7,12 +7,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from hpc_sched.core.constraints import Bounds, level_of
+from hpc_sched.core.constraints.parts.group_parts import Parts
+from hpc_sched.core.fragmentation.price import FragmentationPrice
+from hpc_sched.core.fragmentation.rates import rates_of
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.rejection import largest_gang
 from hpc_sched.core.plan.result import Plan
 from tests.unit.fabrics import Case
-from tests.unit.plan_milp import Program
-from tests.unit.plan_oracle import pair_by_pair
+from tests.unit.plan_milp import Price, Program
+from tests.unit.plan_oracle import Oracle, pair_by_pair
 
 SEEDS = 200
 SIZES = [
@@ -20,6 +27,16 @@ SIZES = [
     pytest.param(
         SEEDS, marks=pytest.mark.nightly("planner", "200 groups, some seven integer programs each")
     ),
+]
+# In segments, evenly spread, with a price: fewer programs are solved at once.
+SIZES_IN_PARTS = [
+    pytest.param(10, marks=pytest.mark.ci),
+    pytest.param(SEEDS, marks=pytest.mark.nightly("planner", "200 groups in parts")),
+]
+FEWER = 12  # VMs by which the most that fit are fewer than all at most, if they are compared
+KINDS_IN_PARTS = [
+    *("segments", "balanced", "balanced segments", "segments of pods", "balanced pods"),
+    *("priced segments", "priced balance", "segments in few leaves", "most segments"),
 ]
 KINDS = ["no constraints", "require", "max_leaves", "members", "spread", "islands", "min_leaves"]
 
@@ -122,8 +139,39 @@ def random_case(seed: int) -> Case:
     )
 
 
+def case_in_parts(seed: int) -> Case:
+    """Return such a group in parts, kinds by turns."""
+    case, kind = random_case(seed), KINDS_IN_PARTS[seed % len(KINDS_IN_PARTS)]
+    draw, levels = random.Random(f"large parts {seed}"), case.fabric.levels
+    is_balanced = "bal" in kind
+    size = draw.randint(2, 6)
+    if kind in ("balanced", "priced balance", "balanced pods"):
+        size = 1
+    price = None
+    if "priced" in kind:
+        rates = rates_of(*draw.choice([(0.1, 0.2), (0.5, 0.0), (2.0, 1.0)]))
+        price = FragmentationPrice(rates, draw.randint(4, 12), draw.randint(12, 40))
+    level = levels[1] if "pods" in kind and len(levels) > 2 else None
+    count = min(case.count, 24) + (draw.randint(0, 10) if kind == "most segments" else 0)
+    require = None if kind == "most segments" else case.require
+    parts = Parts(size, level, is_balanced)
+    return replace(case, count=count, require=require, parts=parts, price=price)
+
+
 def program_of(case: Case) -> Program:
     """Return the integer program of a case."""
+    parts, price = case.parts, None
+    if case.price is not None:
+        # Parts of a hop: see Oracle.priced_costs.
+        of_hop, square = 1 << max(26 - 2 * case.count.bit_length(), 6), case.count**2
+        rates = case.price.rates
+        slots = {1: case.price.leaf_slots, 2: case.price.pod_slots}
+        rate_of = {1: rates.leaf, 2: rates.pod}
+        price = Price(
+            of_hop,
+            {level: round(of_hop * rate_of[level] * square / slots[level]) for level in slots},
+            round(of_hop * rates.leaf * square / 20),
+        )
     return Program(
         case.tree,
         case.capacity,
@@ -133,6 +181,13 @@ def program_of(case: Case) -> Program:
         max_leaves=case.max_leaves,
         min_leaves=case.min_leaves,
         pack_hosts=case.pack_hosts,
+        parts=parts
+        and (
+            parts.size,
+            1 if parts.level is None else case.fabric.levels.index(parts.level) + 1,
+            parts.is_balanced,
+        ),
+        price=price,
     )
 
 
@@ -216,6 +271,85 @@ def compared(number: int) -> Comparison:
 def test_an_integer_program_has_the_cost_leaves_and_excess_of_the_plan(number: int):
     found = compared(number).differences
     assert not found, f"{len(found)} differences in {number} groups\n" + "\n".join(found[:10])
+
+
+def values_in_parts(case: Case, answer: Plan) -> Values:
+    """Return the values of a plan in parts by definition."""
+    oracle, parts = Oracle(case), case.parts
+    assert parts is not None
+    leaves = Counter[str]()
+    for host, vms in answer.hosts.items():
+        leaves[case.fabric.leaf_of(host)] += vms
+    way = np.array([[leaves[leaf] for leaf in oracle.leaves]])
+    assert oracle.are_in_parts(way)[0]
+    keys = [oracle.priced_costs, oracle.numbers_of_leaves]
+    if parts.is_balanced:
+        keys.append(oracle.fewest_below)
+    levels = range(1, case.fabric.depth + 1)
+    if case.price is not None and len(levels) > 1:
+        keys.append(oracle.weighted_excess)
+        levels = levels[2:]
+    keys += [functools.partial(oracle.excess, level) for level in levels]
+    return tuple(int(key(way)[0]) for key in keys)
+
+
+def most_in_parts(case: Case) -> int:
+    """Return the most VMs up to those of a case, not much fewer, that have a plan; 0: none."""
+    for count in range(case.count, max(case.count - FEWER, 0), -1):
+        if program_of(replace(case, count=count)).best(keys=1) is not None:
+            return count
+    return 0
+
+
+def gang_in_parts(case: Case) -> int:
+    """Return the most VMs up to those of a case that the planner says fit with the members."""
+    problem = Problem.from_counts(
+        topology=case.described, capacity=case.capacity, members=case.members, awaiting=case.count
+    )
+    bounds = Bounds(case.require, None, case.max_leaves, 0, case.parts)
+    level = level_of(problem.topology, bounds.level)
+    gang = largest_gang(problem, level, bounds, with_members=True, most=case.count)
+    assert gang is not None
+    return min(gang.vms, case.count)
+
+
+@functools.cache
+def compared_in_parts(number: int) -> Comparison:
+    """Return the comparison of the first seeds in parts."""
+    found = Comparison()
+    for seed in range(number):
+        case, kind = case_in_parts(seed), KINDS_IN_PARTS[seed % len(KINDS_IN_PARTS)]
+        if kind == "segments in few leaves":
+            free = program_of(case).best(keys=2)
+            case = replace(case, max_leaves=None if free is None else max(free[1] - 1, 1))
+        if kind == "most segments":
+            most, gang = most_in_parts(case), gang_in_parts(case)
+            if most != gang and (most or gang > case.count - FEWER):
+                found.differences.append(f"seed {seed}: {gang} fit, expected {most}")
+            found.kinds["some fit"] += 0 < most < case.count
+            case = replace(case, count=most or case.count)
+        expected, answer = program_of(case).best(), case.answer()
+        values = values_in_parts(case, answer) if isinstance(answer, Plan) else None
+        if values != expected:
+            found.differences.append(f"seed {seed}, {kind}: {values}, expected {expected}")
+        if isinstance(answer, Plan):
+            found.differences += [f"seed {seed}, {kind}: {b}" for b in broken_by(case, answer)]
+            if not answer.is_proven:
+                found.kinds["not proven"] += 1
+        found.kinds["rejected" if expected is None else kind] += 1
+        found.kinds["members"] += bool(case.members) and expected is not None
+    return found
+
+
+@pytest.mark.parametrize("number", SIZES_IN_PARTS)
+def test_an_integer_program_has_the_values_of_a_plan_in_parts(number: int):
+    found = compared_in_parts(number)
+    differences = found.differences
+    assert not differences, f"{len(differences)} of {number} groups\n" + "\n".join(differences[:10])
+    assert not found.kinds["not proven"], found.kinds
+    if number == SEEDS:
+        for kind in (*KINDS_IN_PARTS, "rejected", "members", "some fit"):
+            assert found.kinds[kind] >= number / 40, found.kinds
 
 
 @pytest.mark.parametrize("number", SIZES)

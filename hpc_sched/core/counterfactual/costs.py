@@ -244,6 +244,14 @@ def leaves_of(request: GroupRequest, places: Sequence[str]) -> int:
     return len(used | {int(topology.leaf_index[topology.index_of(host)]) for host in set(places)})
 
 
+# What a name begins with that refuses nothing.
+_PREFERENCES = (
+    *(f"{HPC}{name}" for name in ("prefer", "homogeneous=prefer", "segment=prefer")),
+    *(f"{HPC}{name}" for name in ("balance=prefer", "balance=false", "segment_level")),
+    PRICE,
+)
+
+
 def counterfactuals(
     rebuilt: RebuiltRequest, entry: DecisionEntry, plan: Plan | None, limit: TimeLimit
 ) -> list[Counterfactual]:
@@ -262,7 +270,7 @@ def counterfactuals(
         loads = None if plan is None else loads_of(request, plan.hosts)
         if plan is None:
             # A preference has given way, and a price refuses nothing.
-            if one.without.startswith((f"{HPC}prefer", f"{HPC}homogeneous=prefer", PRICE)):
+            if one.without.startswith(_PREFERENCES):
                 continue
         elif one.without.startswith(GroupSize.spec.name) and entry.awaiting:
             # Without it the plan is for those that exist: the first slots count. A preferred

@@ -16,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from hpc_sched.core.constraints import UNBOUND, Bounds, level_of
+from hpc_sched.core.constraints.parts.group_parts import Parts
 from hpc_sched.core.hopbyte import hop_bytes_of_leaves
 from hpc_sched.core.plan import leaf_hosts
 from hpc_sched.core.plan.exact.least_hop_byte import least_hop_byte
@@ -86,14 +87,21 @@ def attempts(problem: Problem, sizes: Sequence[int], preferred: int) -> list[tup
     bounds, topology = problem.constraints.bounds, problem.topology
     if not sizes:
         raise ValueError("sizes: expected at least one number of VMs")
-    if bounds.preferred is None:
-        return [(bounds, size) for size in sizes]
-    tried = [(replace(bounds, preferred=None), size) for size in sizes]
+    enough = [size for size in sizes if size >= preferred]
+    *preferences, guarantees = replace(bounds, preferred=None).stages()
+    tried = [(stage, size) for stage in preferences for size in enough]
+    tried += [(guarantees, size) for size in sizes]
     # A preference for the required level, or a wider one, adds nothing.
-    if level_of(topology, bounds.preferred) < level_of(topology, bounds.level):
-        near = replace(bounds, level=bounds.preferred, preferred=None)
-        return [(near, size) for size in sizes if size >= preferred] + tried
-    return tried
+    if bounds.preferred is None or (
+        level_of(topology, bounds.preferred) >= level_of(topology, bounds.level)
+    ):
+        return tried
+    near = [
+        (replace(stage, level=bounds.preferred), size)
+        for stage in (*preferences, guarantees)
+        for size in enough
+    ]
+    return near + tried
 
 
 def solve_most(problem: Problem, count: int, limit: TimeLimit = NO_LIMIT) -> Plan | Rejection:
@@ -127,11 +135,12 @@ def solve(
 
         answer = plan_by_objective.counts(problem, count, level, switches, bounds, limit)
         return answer if isinstance(answer, Rejection) else plan_of(*answer)
-    return plan_of(problem, least_hop_byte(problem, count, level, switches, bounds, limit))
+    found = least_hop_byte(problem, count, level, switches, bounds, limit)
+    return plan_of(problem, found, bounds.parts)
 
 
-def plan_of(problem: Problem, found: LeafCounts) -> Plan:
-    """Return the plan with some numbers of VMs in leaves."""
+def plan_of(problem: Problem, found: LeafCounts, parts: Parts | None = None) -> Plan:
+    """Return the plan with some numbers of VMs in leaves; ranks go by the parts of a group."""
     topology = problem.topology
     counts = dict(found.counts)
     order = list(counts)
@@ -142,8 +151,13 @@ def plan_of(problem: Problem, found: LeafCounts) -> Plan:
     chosen = leaf_hosts.places_in({leaf: counts[leaf] for leaf in order}, problem)
     now = len(chosen) if problem.placing is None else problem.placing
     later = max(now, problem.awaiting)
-    parts = chosen[:now], chosen[now:later], chosen[later:]
-    places = [host for part in parts for host in in_fabric_order(topology, part)]
+    if parts is not None and parts.size > 1:
+        from hpc_sched.core.plan.segmented.part_order import in_parts
+
+        places = in_parts(problem, parts, chosen, (now, later))
+    else:
+        turns = chosen[:now], chosen[now:later], chosen[later:]
+        places = [host for turn in turns for host in in_fabric_order(topology, turn)]
     hosts, leaves_of_vms = Counter(places), Counter(topology.leaf_index[places].tolist())
     everyone, by_leaf = hosts, leaves_of_vms
     [with_members] = problem.members.nonzero()

@@ -19,7 +19,7 @@ def rejected(problem: Problem, count: int, bounds: Bounds) -> Rejection:
     used = len(np.unique(topology.leaf_index[problem.members > 0]))
     best = None
     if conflict is None:
-        best = largest_gang(problem, level, bounds, with_members=True)
+        best = largest_gang(problem, level, bounds, with_members=True, most=count)
     return Rejection(
         count=count,
         members=int(problem.members.sum()),
@@ -35,7 +35,12 @@ def rejected(problem: Problem, count: int, bounds: Bounds) -> Rejection:
 
 
 def largest_gang(
-    problem: Problem, level: int, bounds: Bounds = UNBOUND, *, with_members: bool = False
+    problem: Problem,
+    level: int,
+    bounds: Bounds = UNBOUND,
+    *,
+    with_members: bool = False,
+    most: int | None = None,
 ) -> Gang | None:
     """Return the largest group under one switch of a level, or None without any host.
 
@@ -43,12 +48,13 @@ def largest_gang(
 
     :param bounds: on the leaves of the group, the members' leaves included
     :param with_members: whether the members must be under the same switch
+    :param most: the VMs that are wanted, see :func:`rooms_below`
     """
     topology = problem.topology
     domain = topology.groups[level - 1]
     if not len(domain):
         return None
-    rooms = rooms_below(problem, level, bounds)
+    rooms = rooms_below(problem, level, bounds, most)
     only_members = with_members and problem.members.any()
     switches = np.unique(domain[problem.members > 0] if only_members else domain)
     roomiest = switches[rooms[switches] == rooms[switches].max()]
@@ -88,4 +94,9 @@ def broken_by(problem: Problem, planned: Array, bounds: Bounds) -> str | None:
         least = bounds.required_of(len(before), vms).least_leaves
         return f"at least {least} leaf switches are required"
     everyone = replace(problem, members=problem.members + planned)
-    return conflict_of(everyone, bounds)
+    conflict = conflict_of(everyone, bounds)
+    if conflict is None and bounds.parts is not None:
+        from hpc_sched.core.plan.segmented.unfinished import unfinished
+
+        conflict = unfinished(problem, planned, bounds)
+    return conflict

@@ -29,6 +29,11 @@ def leaf_members(problem: Problem) -> Array:
     return np.bincount(leaf, problem.members[hosts], number).astype(np.int64)
 
 
+def leaf_numbers(problem: Problem) -> tuple[Array, Array]:
+    """Return members and capacity of each leaf; 0 for switches above. Shape (switches,) each."""
+    return leaf_members(problem), leaf_room(problem)
+
+
 def sums_by_switch(path: Array, numbers: Array, switches: int) -> Array:
     """Return the sums of numbers below each switch. Shape (switches,).
 
@@ -75,12 +80,36 @@ def place_in_run(switches: Array) -> Array:
     return place
 
 
-def rooms_below(problem: Problem, level: int, bounds: Bounds = UNBOUND) -> Array:
+def rooms_below(
+    problem: Problem, level: int, bounds: Bounds = UNBOUND, most: int | None = None
+) -> Array:
     """Return the VMs that fit per switch of a level; 0 for others. Shape (switches,). O(hosts).
 
     :param bounds: on leaves. At most: of each switch first the members' leaves count, then those
-        with most room. At least: below a switch with too few leaves each VM needs one of its own
+        with most room. At least: below a switch with too few leaves each VM needs one of its own.
+        On parts: with members, of the switches above these alone
+    :param most: of the VMs that fit in parts: where more would, fewer may not
     """
+    rooms = _rooms_below(problem, level, bounds)
+    if bounds.parts is None:
+        return rooms
+    # Few groups are in parts.
+    from hpc_sched.core.plan.segmented.rooms_of_tops import most_in_parts, parts_below
+
+    parts = parts_below(problem, level, bounds)
+    if parts is None:
+        return rooms
+    [has_members] = problem.members.nonzero()
+    if len(has_members):
+        is_above = np.zeros(len(rooms), dtype=np.bool_)
+        is_above[problem.topology.groups[level - 1, has_members]] = True
+        rooms = np.where(is_above, rooms, 0)
+    numbers = leaf_numbers(problem)
+    return most_in_parts(problem, level, parts, bounds, numbers, rooms, most)
+
+
+def _rooms_below(problem: Problem, level: int, bounds: Bounds) -> Array:
+    """Return the same whatever bounds on parts there are."""
     topology = problem.topology
     room = leaf_room(problem)
     leaf, domain = topology.leaf_switches, topology.leaf_path[level - 1]
@@ -115,11 +144,19 @@ def switches_with_room(problem: Problem, count: int, level: int, bounds: Bounds)
         is_over = bounds.most_leaves is not None and leaves > bounds.most_leaves
         if len(with_members) > 1 or is_over:
             return with_members[:0]
-    rooms = rooms_below(problem, level, bounds)
+    rooms = _rooms_below(problem, level, bounds)
     if len(with_members):
         with_room: Array = with_members[rooms[with_members] >= count]
     elif count:
         [with_room] = (rooms >= count).nonzero()
     else:
         with_room = np.unique(topology.leaf_path[level - 1])
-    return with_room
+    if bounds.parts is None or not count:
+        return with_room
+    from hpc_sched.core.plan.segmented.rooms_of_tops import parts_below, tops_with_parts
+
+    parts = parts_below(problem, level, bounds)
+    if parts is None:
+        return with_room
+    numbers = leaf_numbers(problem)
+    return tops_with_parts(problem, count, level, parts, bounds, numbers, with_room)
