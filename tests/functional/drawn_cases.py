@@ -141,6 +141,8 @@ def draw(seed: int, app_class: str = "sync") -> Case:
             max_leaves=(most := dice.choice((None, None, 1, 2, 3))),
             min_leaves=(least := dice.choice((None, None, 2, 3))) and min(least, most or least),
         )
+        if least is None:
+            constraints = constraints.changed(**parts_of(dice, topology, with_level=most is None))
     stated = {
         switch.name: dice.choice(("gold", "silver"))
         for switch in topology.switches
@@ -160,6 +162,23 @@ def draw(seed: int, app_class: str = "sync") -> Case:
     )
     hosts = hosts_of(dice, topology, alike=dice.random() < 0.3)
     return Case(tree, stated, hosts, job, constraints=constraints, homogeneous=homogeneous)
+
+
+def parts_of(
+    dice: random.Random, topology: Topology, *, with_level: bool
+) -> dict[str, str | int | None]:
+    """Return constraints on the parts of a group, none for half of the groups.
+
+    :param with_level: whether the parts may be below other switches than leaves
+    """
+    if dice.random() < 0.5:
+        return {}
+    sizes = (None, 2, 3, 4, "prefer:3")
+    return {
+        "segment": dice.choice(sizes),
+        "segment_level": dice.choice((None, *topology.levels)) if with_level else None,
+        "balance": dice.choice((None, None, "true", "prefer", "false")),
+    }
 
 
 def named(case: Case, seed: int) -> tuple[Case, InterferenceIndex]:

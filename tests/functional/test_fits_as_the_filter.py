@@ -1,6 +1,7 @@
 """hpc-sched fits refuses requests without a group as HPCGroupFilter does, with the same text."""
 
 import itertools
+import re
 
 import nova.conf
 import pytest
@@ -12,7 +13,7 @@ from hpc_sched.snapshot import group_fit, request_builder
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.request_builder import GroupQuery
 from tests.functional.pods import FABRIC, states_of
-from tests.functional.states import run, spec, wishing
+from tests.functional.states import read_decisions, run, spec, wishing
 from tests.snapshots import flavor, snapshot
 
 CONF = nova.conf.CONF
@@ -26,6 +27,20 @@ FLAVORS = (
     {"max_leaves": "1"},
     {"min_leaves": "3"},
     {"min_leaves": "3", "max_leaves": "2"},
+    {"segment": "3"},
+    {"segment": "prefer:5"},
+    {"segment": "5", "segment_level": "pod"},
+    {"segment": "2", "min_leaves": "2"},
+    {"segment": "2", "objective": "isolated"},
+    {"segment": "few"},
+    {"balance": "true"},
+    {"balance": "true", "segment": "2"},
+    {"balance": "prefer"},
+    {"balance": "true", "min_leaves": "2"},
+    {"balance": "even"},
+    {"segment_level": "pod", "max_leaves": "1"},
+    {"segment_level": "row", "segment": "2"},
+    {"segment": "2", "app_class": "sync"},
     {"group_size": "2"},
     {"group_size": "30", "min_size": "25"},
     {"require": "leaf", "group_size": "5", "min_size": "4"},
@@ -78,6 +93,36 @@ def test_what_the_filter_refuses_does_not_fit_and_what_it_accepts_does(
         said = refusal_of_filter(specs, count, policy)
         request = (specs, count, policy)
         assert refusal_of_fits(*request, implicit_groups=implicit_groups) == said, request
+
+
+@pytest.mark.parametrize(
+    ("specs", "count"),
+    [
+        ({"segment": "5"}, 5),
+        ({"segment": "5"}, 12),
+        ({"segment": "4"}, 33),
+        ({"segment": "3"}, 27),
+        ({"segment": "3", "require": "pod"}, 14),
+        ({"segment": "3", "max_leaves": "2"}, 7),
+        ({"segment": "17", "segment_level": "pod"}, 17),
+        ({"segment": "5", "group_size": "8"}, 1),
+        ({"segment": "2", "balance": "true", "require": "pod"}, 17),
+        ({"balance": "true", "max_leaves": "2"}, 9),
+        ({"balance": "prefer", "require": "leaf"}, 5),
+        ({"segment": "prefer:4", "require": "leaf"}, 5),
+    ],
+    ids=str,
+)
+def test_both_refuse_parts_that_do_not_fit_with_the_same_numbers(group, tmp_path, specs, count):
+    log = tmp_path / "decisions"
+    CONF.set_override("decision_log", str(log), "hpc_sched")
+    group(left=count)
+    assert refusal_of_filter(specs, count, "soft-anti-affinity")
+    [record] = read_decisions(log)
+    reasons = record["reason"], refusal_of_fits(specs, count, "soft-anti-affinity") or ""
+    # Of equal switches the one that is named depends on the id of the group.
+    one, other = (re.sub(r"(leaf|pod)\d", r"\1", reason) for reason in reasons)
+    assert one == other
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -37,6 +37,9 @@ pytestmark = pytest.mark.usefixtures("two_pods")
         ({"group_size": "many"}, "hpc:group_size='many': expected a whole number"),
         ({"homogeneous": "yes"}, "hpc:homogeneous='yes': expected one of true, prefer, false"),
         ({"app_class": "fast"}, "hpc:app_class='fast': expected one of extreme, sync, async, none"),
+        ({"segment": "prefer:few"}, "hpc:segment='prefer:few': expected a whole number from 1"),
+        ({"segment_level": "rack"}, "hpc:segment_level='rack': expected one of the levels"),
+        ({"balance": "yes"}, "hpc:balance='yes': expected one of true, prefer, false"),
     ],
 )
 def test_a_wish_that_cannot_be_read_is_refused_with_what_was_expected(
@@ -111,6 +114,9 @@ def test_wishes_that_only_the_load_of_today_stands_against_do_not_contradict_eac
         {"max_leaves": 1},
         {"group_size": 16},
         {"homogeneous": "true"},
+        {"segment": 4},
+        {"segment_level": "pod"},
+        {"balance": "prefer"},
     ],
 )
 @pytest.mark.parametrize("count", [1, 8], ids=["a single VM", "a multi-create without a class"])
@@ -190,6 +196,9 @@ MISREAD = [
     pytest.param({"prefer": "rack", "require": "row"}, True, id="prefer and require"),
     pytest.param({"min_leaves": 3, "max_leaves": 2}, True, id="more leaves than there may be"),
     pytest.param({"min_leaves": 3, "group_size": 2}, True, id="more leaves than VMs"),
+    pytest.param({"segment": "few"}, True, id="segment"),
+    pytest.param({"balance": "even"}, True, id="balance"),
+    pytest.param({"segment": 2, "min_leaves": 2}, True, id="parts on leaves of their own"),
 ]
 
 

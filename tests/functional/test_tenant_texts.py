@@ -142,6 +142,36 @@ def fewest_leaves_with_affinity(patch: pytest.MonkeyPatch) -> Asking:
     return group_of(patch, 2, constraints={"min_leaves": 2}, group_policy="affinity")
 
 
+def no_parts(patch: pytest.MonkeyPatch) -> Asking:
+    return group_of(patch, 10, constraints={"segment": 5})
+
+
+def no_parts_of_a_level(patch: pytest.MonkeyPatch) -> Asking:
+    constraints = {"segment": 9, "segment_level": "pod"}
+    return group_of(patch, 9, constraints=constraints)
+
+
+def no_more_parts(patch: pytest.MonkeyPatch) -> Asking:
+    members = {"SecretH01": 1, "SecretH05": 1, "SecretH09": 1}
+    return group_of(patch, 1, members, constraints={"segment": 3})
+
+
+def parts_not_even(patch: pytest.MonkeyPatch) -> Asking:
+    """One leaf has room for 4 VMs, the others for 1 each."""
+    asking = group_of(patch, 7, constraints={"balance": "true"})
+    kept = [state for i, state in enumerate(asking[0]) if i < 4 or i % 4 == 0]
+    return kept, asking[1]
+
+
+def parts_on_leaves_of_their_own(patch: pytest.MonkeyPatch) -> Asking:
+    return group_of(patch, 4, constraints={"segment": 2, "min_leaves": 2})
+
+
+def parts_with_an_objective(patch: pytest.MonkeyPatch) -> Asking:
+    hosts_have(patch, {}, HostInstances(at={}))
+    return group_of(patch, 4, constraints={"segment": 2, "objective": "isolated"})
+
+
 def not_beside_members(patch: pytest.MonkeyPatch) -> Asking:
     return group_of(patch, 8, {"SecretH01": 1}, constraints={"require": "pod", "max_leaves": 1})
 
@@ -324,6 +354,9 @@ WITH_NAMES = [
     no_leaf,
     no_leaves,
     too_few_leaves,
+    no_parts,
+    no_parts_of_a_level,
+    parts_not_even,
     not_beside_members,
     too_large_to_become,
     members_unread,
@@ -342,6 +375,9 @@ WITHOUT_NAMES = [
     contradicting,
     fewest_leaves_above_the_most,
     fewest_leaves_with_affinity,
+    no_more_parts,
+    parts_on_leaves_of_their_own,
+    parts_with_an_objective,
     no_one_host,
     members_host_full,
     members_of_no_known_type,

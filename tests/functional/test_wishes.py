@@ -44,6 +44,7 @@ def flavor(cloud: NovaCloud) -> Callable[..., str]:
 
     def make(**constraints: str) -> str:
         name = "-".join(["rank", *(f"{key}.{value}" for key, value in sorted(constraints.items()))])
+        name = name.replace(":", "-")
         specs = {f"hpc:{key}": value for key, value in constraints.items()}
         return cloud.flavor(name, vcpus=15, extra_specs=specs)
 

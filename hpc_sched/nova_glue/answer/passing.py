@@ -20,6 +20,7 @@ VMS_A_RUN = 64
 
 # Why a host is left out.
 OUTSIDE = "outside the required switch, the leaves allowed or the island"
+OUTSIDE_PARTS = "outside the switches of the plan's parts (hpc:segment, hpc:balance)"
 USED_LEAF = "under a leaf that the group uses already (hpc:min_leaves)"
 
 
@@ -52,7 +53,7 @@ def passing(claims: RequestClaims, answer: Plan | Rejection) -> Array:
 
 
 def passing_next(group: GroupPlacement) -> Array:
-    """Return the positions of the HostStates on which the next VM keeps bounds at least.
+    """Return the positions of the HostStates on which the next VM keeps bounds at least, or parts.
 
     Each other bound is kept by any of the hosts that the first VM was given.
 
@@ -60,6 +61,11 @@ def passing_next(group: GroupPlacement) -> Array:
     """
     positions = group.event.candidates
     request = group.request(positions)
+    if request.constraints.bounds.guaranteed_parts is not None:
+        answer = group.answer(request)
+        if isinstance(answer, Rejection):
+            raise checks.refused(request.refusal(answer))
+        return _kept(group, positions, request.permitted(answer), OUTSIDE_PARTS, bounds_plan=False)
     kept = _kept(group, positions, request.permitted_next(), USED_LEAF, bounds_plan=False)
     if not len(kept) and isinstance(answer := group.answer(request), Rejection):
         raise checks.refused(request.refusal(answer))
