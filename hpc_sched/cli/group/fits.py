@@ -12,12 +12,12 @@ from hpc_sched.cli.common.argument_types import (
     ZERO_OR_MORE,
     argument,
     flag,
-    from_one_to,
     number,
     parsed_by,
     repeated,
 )
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
+from hpc_sched.cli.common.constraint_arguments import constraint_argument
 from hpc_sched.cli.group import fit_rows, fit_wait, frontier_rows, objective_arguments
 from hpc_sched.core import extra_specs
 from hpc_sched.core.constraints.require import Require
@@ -33,8 +33,8 @@ from hpc_sched.topology import hostlist
 DOES_NOT_FIT = 3
 TIME_IS_OVER = 4  # with --wait
 
-# Constraints with a number that an operator may vary; --level is hpc:require.
-COUNTED = tuple(one for one in CONSTRAINTS if one.fits_help)
+# Constraints that an operator may vary; --level is hpc:require.
+ASSUMED = tuple(one for one in CONSTRAINTS if one.fits_help)
 SERVER_GROUP_POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
 
@@ -90,8 +90,9 @@ nova.conf enables these filters. It ignores Nova's other filters: availability z
 aggregates of flavors, quotas.
 
 Extra specs that only a group can have, such as hpc:require, need --group or --policy, or a class
-and more than one VM, as in the scheduler. --level, --max-leaves and --min-leaves are
-assumed for a group, and so are --objective and --pattern.
+and more than one VM, as in the scheduler. --level, --max-leaves, --min-leaves,
+--segment, --segment-level and --balance are assumed for a group, and so are --objective and
+--pattern.
 
 --frontier shows the plan of least Hop-Byte and those that values of bottleneck_tradeoff give, up
 to the least bottleneck; none is as bad as another one in bottleneck, Hop-Byte and harm. Bottleneck
@@ -119,7 +120,7 @@ it does not fit, 130 interrupted
         flag("--volume", "the VMs boot from volumes: no root disk"),
         number("--count", "number of VMs"),
         argument("--level", "all under one switch of this level (hpc:require)", metavar="LEVEL"),
-        *(number(one.option(), one.fits_help, from_one_to(one.spec.most or 1)) for one in COUNTED),
+        *(constraint_argument(one, one.fits_help) for one in ASSUMED),
         argument("--policy", "policy of their server group", choices=SERVER_GROUP_POLICIES),
         number(
             "--max-per-host", "with --policy anti-affinity: rule max_server_per_host (default: 1)"
@@ -272,7 +273,7 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQue
         )
     constraints = {
         Require.spec.name: args.level,
-        **{one.spec.name: getattr(args, one.name) for one in COUNTED},
+        **{one.spec.name: getattr(args, one.name) for one in ASSUMED},
         **objective_arguments.extra_specs(args),
     }
     policy = args.policy if group is None else group.policy

@@ -18,6 +18,7 @@ from hpc_sched.cli.common.argument_types import (
     share,
     titled,
 )
+from hpc_sched.cli.common.constraint_arguments import constraint_argument
 from hpc_sched.cli.simulate import (
     default_run,
     drawn_arguments,
@@ -25,7 +26,6 @@ from hpc_sched.cli.simulate import (
     place_limits,
 )
 from hpc_sched.cli.simulate.drawn_arguments import stated
-from hpc_sched.core.constraints.constraint import LevelConstraint
 from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.core.fragmentation import rates as fragmentation_rates
 from hpc_sched.core.processors import processor_speeds
@@ -166,9 +166,7 @@ _RULES: tuple[Argument, ...] = (
     argument("--processor-order",
         "processor types, best first; the others follow by --speeds, then by cores per host "
         "(default: that of the snapshot)", type=_names, metavar="TYPE,..."),
-    *(argument(one.option(), one.simulate_help, metavar="LEVEL")
-        if issubclass(one, LevelConstraint) else number(one.option(), one.simulate_help)
-        for one in CONSTRAINTS if one.simulate_help),
+    *(constraint_argument(one, one.simulate_help) for one in CONSTRAINTS if one.simulate_help),
     argument("--wait-for-place",
         "a job that could only start on hosts that break --prefer, or --max-leaves, waits up to "
         "this time for others, and then takes the best place there is; --max-leaves is a "

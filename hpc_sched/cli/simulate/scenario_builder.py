@@ -19,6 +19,7 @@ from hpc_sched.cli.simulate import (
 from hpc_sched.cli.simulate.arguments import ALL
 from hpc_sched.cli.simulate.sharing_rules import SharingRules
 from hpc_sched.core.constraints import Constraints, level_of
+from hpc_sched.core.constraints.parts.segment_level import SegmentLevel
 from hpc_sched.core.constraints.values import CONSTRAINTS
 from hpc_sched.core.fragmentation import rates as fragmentation_rates
 from hpc_sched.core.fragmentation.rates import FragmentationRates
@@ -78,7 +79,10 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     stated = Constraints(
         **{one.name: getattr(args, one.name) for one in CONSTRAINTS if one.simulate_help}
     )
-    level_of(cluster.topology, stated.bounds.level)
+    for level in (stated.bounds.level, stated.values.get(SegmentLevel.name)):
+        level_of(cluster.topology, None if level is None else str(level))
+    for sentence in stated.contradictions.values():
+        raise exceptions.RequestError(sentence)
     alike = ("queue", "homogeneous", "mtbf", "repair", "requeue", "overruns", "until")
     scenario = Scenario(
         cluster=cluster,

@@ -27,6 +27,7 @@ from hpc_sched.sim.policies.placement_policy import (
     filled,
     refused,
 )
+from hpc_sched.sim.policies.planned_parts import PlannedParts
 
 
 def on_one_type(place: Place) -> Place:
@@ -66,25 +67,33 @@ def _constrained(place: Place, request: PlacementRequest, **planned: Any) -> Pla
         if not isinstance(plan, Plan):
             return plan
         group = group.among(group.permitted(plan))
+        if (parts := group.constraints.bounds.guaranteed_parts) is not None:
+            return _filtered(
+                place, replace(request, group=group), PlannedParts.of(group, plan, parts)
+            )
     return _filtered(place, replace(request, group=group))
 
 
-def _filtered(place: Place, request: PlacementRequest) -> Places | Rejection:
+def _filtered(
+    place: Place, request: PlacementRequest, parts: PlannedParts | None = None
+) -> Places | Rejection:
     """Return the places of a rule on the hosts that HPCGroupFilter keeps for each VM.
 
-    Only with bounds at least do these change from one VM to the next.
+    Only with bounds at least, and in parts, do these change from one VM to the next.
     """
     group = request.group
-    if not group.constraints.bounds.change_with_each_vm:
+    if parts is None and not group.constraints.bounds.least_leaves:
         return place(request)
     places: list[int] = []
     now = group
     while now.left:
-        answer = place(replace(request, group=now.among(now.permitted_next())))
+        permitted = now.permitted_next() if parts is None else parts.permitted(group, places)
+        answer = place(replace(request, group=now.among(permitted)))
         if isinstance(answer, Rejection):
             return answer
         for host in answer:
-            if not now.permitted_next()[host]:
+            permitted = now.permitted_next() if parts is None else parts.permitted(group, places)
+            if not permitted[host]:
                 break
             places.append(host)
             now = group.after(np.bincount(places, minlength=len(group.room)))
