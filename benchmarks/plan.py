@@ -16,7 +16,8 @@ levels of 20 hosts a leaf, 5 switches below each other one; ``two`` levels of 20
 ``free`` is how many more VMs a host takes: a number, or the least and the greatest that are drawn.
 Members are on no leaf, or on a ``tenth`` of them, one VM each; ``VMs`` are new ones. Constraints:
 one pod where a pod is below the root, and a bound of 1, 5 or 50 % fewer new leaves than without
-it, at least one fewer. The same seed gives the same room.
+it, at least one fewer; with ``--wish segment=16`` and the like a group in parts, with ``balance`` a
+balanced one. The same seed gives the same room.
 
 Each shape is measured in processes of their own: one that takes too long or too much memory is
 given up, and the next one follows. A bound needs the plan without it; where that was given up,
@@ -42,6 +43,7 @@ from plan_shapes import (
     FABRICS,
     FREE,
     MEMBERS,
+    PARTS,
     WISHES,
     Scene,
     Shape,
@@ -100,6 +102,7 @@ class Row:
             "wish": self.wish,
             "require": self.constraints.get("require"),
             "max_leaves": self.constraints.get("max_leaves"),
+            "parts": self.constraints.get("parts"),
             **asdict(self.measured),
         }
 
@@ -139,6 +142,9 @@ def rows_of(
         new_leaves = measured(scene, 0, limits, with_memory=False).new_leaves
     if "pod" in wishes and (pod := require_pod(topology)):
         yield row("pod", pod)
+    for wish in wishes:
+        if wish in PARTS:
+            yield row(wish, {"parts": wish})
     if new_leaves is not None:
         for wish, bound in bounds(wishes, len(scene.member_leaves), new_leaves):
             yield row(wish, bound)
@@ -203,7 +209,7 @@ def _parser() -> argparse.ArgumentParser:
     shapes("--free", FREE, metavar="N or LOW-HIGH")
     shapes("--members", MEMBERS, choices=MEMBERS)
     shapes("--count", COUNTS, type=int, metavar="VMS")
-    shapes("--wish", WISHES, choices=WISHES)
+    shapes("--wish", WISHES, choices=(*WISHES, *PARTS))
     parser.add_argument("--runs", type=int, default=3, help="runs of a row (default 3)")
     parser.add_argument("--seed", type=int, default=1, help="of the room on hosts (default 1)")
     parser.add_argument(

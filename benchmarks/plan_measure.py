@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-from plan_shapes import Scene, fabric_of
+from plan_shapes import PARTS, Scene, fabric_of
 
 from hpc_sched.core.plan.result import Plan, Rejection
 
@@ -56,7 +56,9 @@ Send = Callable[[dict[str, Any]], None]
 def import_all() -> None:
     """Plan some VMs, so that no measured run imports what NumPy and the planner import late."""
     topology = fabric_of(60)
-    for constraints in ({}, {"require": "pod"}, {"max_leaves": 2}, {"max_leaves": 1}):
+    in_parts = [{"parts": wish} for wish in PARTS]
+    bounded = [{"require": "pod"}, {"max_leaves": 2}, {"max_leaves": 1}]
+    for constraints in ({}, *bounded, *in_parts):
         Scene(topology, dict.fromkeys(topology.hosts, 1), {}, 30, constraints).plan()
 
 

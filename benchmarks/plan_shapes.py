@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from hpc_sched.core.constraints import Bounds
+from hpc_sched.core.constraints.parts.group_parts import Parts
 from hpc_sched.core.plan import planner
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
@@ -35,6 +36,12 @@ MEMBERS = ("none", "tenth")
 COUNTS = (1, 64, 512, 4096)
 # Percentages: fewer new leaves than without constraints, at least one fewer.
 WISHES = ("none", "pod", "1%", "5%", "50%")
+# Into what parts the group is divided; not among the wishes that are measured by default.
+PARTS = {
+    **{f"segment={size}": Parts(size) for size in (8, 16, 32)},
+    "balance": Parts(is_balanced=True),
+    "segment=8,balance": Parts(8, is_balanced=True),
+}
 
 
 @dataclass(frozen=True)
@@ -72,12 +79,16 @@ class Scene:
     def solve(self) -> Plan | Rejection:
         """Return the answer from the Problem."""
         bounds = Bounds(
-            level=self.constraints.get("require"), most_leaves=self.constraints.get("max_leaves")
+            level=self.constraints.get("require"),
+            most_leaves=self.constraints.get("max_leaves"),
+            parts=PARTS.get(self.constraints.get("parts", "")),
         )
         return planner.solve(self.problem, self.count, bounds)
 
     def plan(self) -> Plan | Rejection:
-        """Return the answer from dicts by host name."""
+        """Return the answer from dicts by host name; the public signature has no parts."""
+        if "parts" in self.constraints:
+            return self.solve()
         return planner.plan(
             topology=self.topology,
             capacity=self.capacity,
