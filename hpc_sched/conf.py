@@ -247,10 +247,10 @@ OPTS = [
             ("always", "they hold for new VMs only"),
         ],
         help="Moves (resize, migration, evacuation, unshelving) for which the guarantees of a "
-        "group (``hpc:require``, ``hpc:max_leaves``, ``hpc:min_leaves``, "
-        "``hpc:homogeneous=true``) become preferences. A move is then never refused because of "
-        "them. Dedicated hosts and the limits of interference hold all the same, for they "
-        "protect other VMs too.\n\n"
+        "group (``hpc:require``, ``hpc:max_leaves``, ``hpc:min_leaves``, ``hpc:segment``, "
+        "``hpc:balance=true``, ``hpc:homogeneous=true``) become preferences. A move is then never "
+        "refused because of them. Dedicated hosts and the limits of interference hold all the "
+        "same, for they protect other VMs too.\n\n"
         "Whatever it is, the members on hosts that are down or disabled do not keep a VM from "
         "moving: the group is evacuated to where most of it can follow.",
     ),

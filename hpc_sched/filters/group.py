@@ -13,7 +13,8 @@ class HPCGroupFilter(GroupFilter):
     ``hpc:require`` for ``hpc:group_size`` VMs. It keeps the hosts on which the group keeps
     ``hpc:require``, ``hpc:max_leaves`` and its island, whichever of them it takes. With
     ``hpc:min_leaves`` the hosts of leaves that the group uses are left out for later VMs, as soon
-    as each of them must use another.
+    as each of them must use another. With ``hpc:segment`` and ``hpc:balance=true`` a VM may be
+    below the switches of the plan where places are left.
 
     Without a plan, a move without such constraints is not refused, nor is a group whose members
     are on several islands.

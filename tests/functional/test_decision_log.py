@@ -12,7 +12,6 @@ from nova import context
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue.answer.passing import OUTSIDE
 from hpc_sched.nova_glue.io import decision_log
 from hpc_sched.nova_glue.read.instances import group_members
 from hpc_sched.nova_glue.record import logged_entry
@@ -110,7 +109,7 @@ def test_a_decision_is_one_line_however_many_vms_the_request_has(group, tmp_path
     }
     assert (record["left"], record["awaiting"], record["members"]) == (6, 6, {"leaf1": 1})
     assert record["candidates"] == {leaf: {"hosts": 4, "room": 4} for leaf in FABRIC.leaves}
-    assert record["removed"][OUTSIDE] == 16
+    assert record["removed"]["outside the required switch, the leaves allowed or the island"] == 16
     assert sum(record["plan"]["leaves"].values()) == sum(record["plan"]["hosts"].values()) == 6
     assert record["plan"]["hop_bytes"] == record["plan"]["least"]
     assert 0 < record["seconds"] < 60

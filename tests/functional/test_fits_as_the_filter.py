@@ -103,7 +103,7 @@ def test_what_the_filter_refuses_does_not_fit_and_what_it_accepts_does(
         ({"segment": "4"}, 33),
         ({"segment": "3"}, 27),
         ({"segment": "3", "require": "pod"}, 14),
-        ({"segment": "3", "max_leaves": "2"}, 7),
+        ({"segment": "3", "max_leaves": "2"}, 8),
         ({"segment": "17", "segment_level": "pod"}, 17),
         ({"segment": "5", "group_size": "8"}, 1),
         ({"segment": "2", "balance": "true", "require": "pod"}, 17),

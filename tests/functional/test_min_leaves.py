@@ -159,7 +159,7 @@ def test_hosts_left_out_have_the_reason_that_is_true(group, tmp_path):
     [record] = read_decisions(log)
     assert record["removed"] == {
         "under a leaf that the group uses already (hpc:min_leaves)": 4,
-        "outside the required switch, the leaves allowed, the group's parts or the island": 16,
+        "outside the required switch, the leaves allowed or the island": 16,
     }
 
 

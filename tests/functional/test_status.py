@@ -827,7 +827,7 @@ def test_levels_are_not_checked_without_a_topology(flavor, set_):
     assert code == Code.FAILURE
     assert "one: hpc:group_size='0': expected" in text
     assert "rack" not in text
-    assert "The levels of hpc:require and hpc:prefer are not checked" in text
+    assert "The levels of hpc:require, hpc:prefer and hpc:segment_level are not checked" in text
 
 
 def test_the_flavors_are_one_query_however_many_there_are(flavor):

@@ -61,8 +61,8 @@ def _invalid(cloud: InspectedCloud, specs_of: Mapping[str, Mapping[str, str]]) -
         keys = [one.spec.name for one in CONSTRAINTS if issubclass(one, LevelConstraint)]
         if any(key in specs for specs in specs_of.values() for key in keys):
             yield warning(
-                f"The levels of {' and '.join(keys)} are not checked: the topology cannot be "
-                "read. Correct it, see the check Topology."
+                f"The levels of {', '.join(keys[:-1])} and {keys[-1]} are not checked: the "
+                "topology cannot be read. Correct it, see the check Topology."
             )
     plugins = configured_plugins.enabled()
     refusing = next(filter(plugins.has_filter, _REFUSING), None)
