@@ -25,7 +25,7 @@ SEEDS = 20_000
 NIGHTLY = pytest.mark.nightly("planner", "exhaustive searches by size")
 IN_PARTS = [small_cases.case_in_parts, small_cases.full_case_in_parts]
 # How cases are drawn, and their number.
-DRAWN_IN_PARTS = [(case_of, SEEDS // 200) for case_of in IN_PARTS]
+DRAWN_IN_PARTS = [(case_of, SEEDS // 320) for case_of in IN_PARTS]
 DRAWN = [(small_cases.random_case, SEEDS // 40), *DRAWN_IN_PARTS]
 
 
@@ -98,7 +98,7 @@ def test_the_plan_is_the_best_of_the_most_vms_that_fit_if_these_are_enough(
             found.cost,
         ), seed
         kinds["all fit" if size == case.count else "some fit"] += 1
-    assert min(kinds[kind] for kind in ("fewer fit", "some fit", "all fit")) >= 0.03 * number, kinds
+    assert min(kinds[kind] for kind in ("fewer fit", "some fit", "all fit")) >= 0.02 * number, kinds
 
 
 @pytest.mark.parametrize(("case_of", "number"), nightly(DRAWN_IN_PARTS))
@@ -124,7 +124,7 @@ def test_the_largest_gang_in_parts_is_the_most_vms_up_to_a_number_that_have_a_pl
         assert min(gang.vms, case.count) == most, seed
         kinds["with members"] += bool(case.members)
         kinds["none" if not most else "all" if most == case.count else "some"] += 1
-    assert min(kinds[kind] for kind in ("some", "all", "with members")) >= 0.03 * number, kinds
+    assert min(kinds[kind] for kind in ("some", "all", "with members")) >= 0.02 * number, kinds
 
 
 def test_a_refusal_says_how_many_were_needed_and_what_would_fit():

@@ -215,7 +215,7 @@ def test_the_plan_of_a_group_in_parts_comes_first_of_all_plans_in_such_parts(num
         assert found.rejections[kind] >= share * number, (kind, found.rejections)
 
 
-@pytest.mark.parametrize("number", [SEEDS_IN_PARTS // 200, *SIZES_IN_PARTS[1:]])
+@pytest.mark.parametrize("number", [SEEDS_IN_PARTS // 400, *SIZES_IN_PARTS[1:]])
 def test_rooms_of_whole_parts_and_members_that_begin_parts_make_no_difference(number: int):
     found = compared_alone(number, small_cases.full_case_in_parts)
     assert not found.differences, "\n".join(found.differences[:10])
@@ -224,7 +224,7 @@ def test_rooms_of_whole_parts_and_members_that_begin_parts_make_no_difference(nu
         assert found.rejections[kind] >= 0.05 * number, (kind, found.rejections)
 
 
-@pytest.mark.parametrize("number", [SEEDS_IN_PARTS // 250, *SIZES_IN_PARTS[1:]])
+@pytest.mark.parametrize("number", [SEEDS_IN_PARTS // 500, *SIZES_IN_PARTS[1:]])
 @pytest.mark.parametrize("case_of", [small_cases.case_in_parts, small_cases.full_case_in_parts])
 def test_branches_that_are_left_out_make_no_difference_for_parts(
     number: int, case_of: Callable[[int], Case], monkeypatch: pytest.MonkeyPatch

@@ -219,7 +219,7 @@ def test_whenever_the_limit_passes_the_parts_are_kept_and_no_group_is_refused_th
     case_of: Any,
 ):
     kinds = Counter[str]()
-    for seed in range(80):
+    for seed in range(50):
         case = case_of(seed)
         oracle = Oracle(case)
         fits = len(oracle.feasible()) > 0
@@ -237,8 +237,8 @@ def test_whenever_the_limit_passes_the_parts_are_kept_and_no_group_is_refused_th
                 # Without a VM any switch is one below which all are.
                 assert answer == best or not case.count, seed
                 break
-    assert kinds["not proven"] > 50
-    assert kinds["proven"] > 25
+    assert kinds["not proven"] > 30
+    assert kinds["proven"] > 12
 
 
 def test_a_balanced_plan_after_the_limit_uses_switches_with_room_alike():
@@ -822,7 +822,7 @@ def test_a_group_of_4096_on_hosts_of_thousands_keeps_its_parts():
     capacity = {host: 300 * (1 + int(host[3]) + int(host[2]) % 2) for host in fabric.hosts}
     members = {"n000": 7}
     problem = fabrics.problem_of(fabric, capacity=capacity, members=members, awaiting=4096)
-    for parts in (Parts(100), Parts(1, None, True), Parts(1000, "pod"), Parts(64, None, True)):
+    for parts in (Parts(100), Parts(1000, "pod"), Parts(64, None, True)):
         for limit in (NO_LIMIT, TimeLimit.after(0)):
             answer = solve(problem, 4096, Bounds(parts=parts), limit)
             assert isinstance(answer, Plan)
