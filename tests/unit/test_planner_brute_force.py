@@ -24,7 +24,7 @@ SIZES = [
 ]
 SEEDS_IN_PARTS = 50_000
 SIZES_IN_PARTS = [
-    SEEDS_IN_PARTS // 50,
+    SEEDS_IN_PARTS // 60,
     pytest.param(
         SEEDS_IN_PARTS, marks=pytest.mark.nightly("planner", "fifty thousand exhaustive searches")
     ),
