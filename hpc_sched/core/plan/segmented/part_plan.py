@@ -28,6 +28,8 @@ from hpc_sched.core.plan.segmented.rooms_of_tops import level_of_parts, part_roo
 from hpc_sched.core.plan.switch_rooms import leaf_numbers, switches_with_room
 from hpc_sched.core.plan.time_limit import Effort, Limit, TimeLimitPassed
 
+# Sums after which no further number of parts of a balanced group is tried: some seconds.
+_MOST_SUMS = 20_000_000
 _MOST_VMS = 1 << 24  # of a group: what they save, and cost if not permitted, fits into 62 bits
 
 
@@ -113,6 +115,9 @@ class _PartSearch:
         rooms = dict(part_rooms(problem, self.level, self.parts, bounds, numbers, self.tops))
         divisions = self._divisions(rooms)
         for number, (division, tops) in enumerate(divisions, 1):
+            if best is not None and self.effort.made > _MOST_SUMS:
+                yield replace(best[1], is_proven=False)
+                return
             is_free = not any(_has_last(room, division) for room in rooms.values())
             level = level_of_parts(problem, self.parts)
             permitted = PermittedNumbers(division, level, self.last, is_free)
