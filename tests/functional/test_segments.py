@@ -45,6 +45,7 @@ __all__ = ["cloud", "flavor", "others", "sent"]
 CONF = nova.conf.CONF
 
 through_nova = cloud_mark(PODS)
+MORE = pytest.mark.nightly("planner", "other requests of the kinds that the rest has")
 on_host_states = pytest.mark.usefixtures("two_pods")
 
 
@@ -86,11 +87,11 @@ def parts_in_order(hosts: Sequence[str], size: int) -> list[str]:
     ("segment", "count", "leaves"),
     [
         pytest.param(4, 8, [4, 4], id="two parts that fill a leaf each"),
-        pytest.param(3, 12, [3, 3, 3, 3], id="parts smaller than leaves"),
-        pytest.param(2, 8, [4, 4], id="two parts a leaf"),
+        pytest.param(3, 12, [3, 3, 3, 3], id="parts smaller than leaves", marks=MORE),
+        pytest.param(2, 8, [4, 4], id="two parts a leaf", marks=MORE),
         pytest.param(3, 8, [3, 3, 2], id="a smaller part that is the last one"),
-        pytest.param(4, 10, [4, 4, 2], id="a smaller last part on a leaf of its own"),
-        pytest.param(4, 3, [3], id="the last part alone"),
+        pytest.param(4, 10, [4, 4, 2], id="a smaller last part on a leaf of its own", marks=MORE),
+        pytest.param(4, 3, [3], id="the last part alone", marks=MORE),
     ],
 )
 def test_each_part_of_a_group_is_below_one_leaf_and_its_vms_follow_each_other(
@@ -112,6 +113,7 @@ def test_parts_of_a_group_with_several_vms_on_a_host_are_below_one_leaf_each(clo
     parts_in_order(hosts, 6)
 
 
+@MORE
 @through_nova
 def test_a_group_without_a_server_group_is_in_parts_too(cloud, boot, flavor):
     hosts = ranks(cloud, boot(flavor(segment="4", app_class="sync"), count=8))
@@ -205,6 +207,7 @@ def test_a_group_that_cannot_be_balanced_is_refused_unless_it_only_prefers_that(
     ) in fault_of(cloud, servers)
 
 
+@MORE
 @through_nova
 def test_a_balanced_group_in_parts_has_as_many_parts_below_each_leaf(cloud, boot, flavor):
     group = cloud.server_group("even parts", "anti-affinity")
@@ -226,6 +229,7 @@ def test_parts_below_switches_of_a_level_are_spread_over_its_leaves(cloud, boot,
     assert [len(pods(hosts[:8])), len(pods(hosts[8:])), len(pods(hosts))] == [1, 1, 2]
 
 
+@MORE
 @through_nova
 def test_a_group_is_balanced_over_the_switches_of_a_level(cloud, boot, flavor):
     group = cloud.server_group("even pods", "anti-affinity")
@@ -234,6 +238,7 @@ def test_a_group_is_balanced_over_the_switches_of_a_level(cloud, boot, flavor):
     assert Counter(FABRIC.ancestors(host)[1] for host in hosts) == {"pod1": 6, "pod2": 6}
 
 
+@MORE
 @through_nova
 def test_a_level_that_the_fabric_does_not_have_is_refused(cloud, boot, flavor):
     group = cloud.server_group("rows", "anti-affinity")
@@ -248,12 +253,14 @@ def test_a_level_that_the_fabric_does_not_have_is_refused(cloud, boot, flavor):
 @pytest.mark.parametrize(
     "counts",
     [
-        pytest.param([1] * 8, id="one by one"),
+        pytest.param([1] * 8, id="one by one", marks=MORE),
         pytest.param([2, 3, 3], id="several at a time"),
-        pytest.param([4, 4], id="part by part"),
+        pytest.param([4, 4], id="part by part", marks=MORE),
     ],
 )
-@pytest.mark.parametrize("policy", ["anti-affinity", "soft-anti-affinity"])
+@pytest.mark.parametrize(
+    "policy", ["anti-affinity", pytest.param("soft-anti-affinity", marks=MORE)]
+)
 def test_requests_of_a_group_that_states_its_size_keep_its_parts(
     cloud, boot, flavor, counts, policy
 ):
@@ -266,6 +273,7 @@ def test_requests_of_a_group_that_states_its_size_keep_its_parts(
     parts_in_order(hosts, 4)
 
 
+@MORE
 @through_nova
 def test_a_group_is_balanced_at_its_final_size_though_it_comes_one_by_one(cloud, boot, flavor):
     group = cloud.server_group("even one by one", "anti-affinity")
@@ -274,6 +282,7 @@ def test_a_group_is_balanced_at_its_final_size_though_it_comes_one_by_one(cloud,
     assert sizes(hosts) == [3, 3]
 
 
+@MORE
 @through_nova
 def test_full_parts_that_come_one_after_the_other_need_no_size(cloud, boot, flavor):
     group = cloud.server_group("part by part", "anti-affinity")
@@ -282,6 +291,7 @@ def test_full_parts_that_come_one_after_the_other_need_no_size(cloud, boot, flav
     parts_in_order(hosts, 3)
 
 
+@MORE
 @through_nova
 def test_a_group_whose_last_part_cannot_be_completed_takes_another_full_part_alone(
     cloud, boot, flavor
@@ -297,7 +307,11 @@ def test_a_group_whose_last_part_cannot_be_completed_takes_another_full_part_alo
 
 
 @through_nova
-@pytest.mark.parametrize("constraints", [{}, {"group_size": "8"}], ids=["no size", "its size"])
+@pytest.mark.parametrize(
+    "constraints",
+    [{}, pytest.param({"group_size": "8"}, marks=MORE)],
+    ids=["no size", "its size"],
+)
 def test_a_vm_that_replaces_a_deleted_one_completes_its_part(cloud, boot, flavor, constraints):
     group = cloud.server_group("replaced", "anti-affinity")
     kind = flavor(segment="4", **constraints)
@@ -309,6 +323,7 @@ def test_a_vm_that_replaces_a_deleted_one_completes_its_part(cloud, boot, flavor
         assert FABRIC.leaf_of(host) == FABRIC.leaf_of(before[gone])
 
 
+@MORE
 @through_nova
 def test_two_vms_that_replace_deleted_ones_of_two_parts_complete_both(cloud, boot, flavor):
     group = cloud.server_group("two replaced", "anti-affinity")
@@ -325,7 +340,9 @@ def test_two_vms_that_replace_deleted_ones_of_two_parts_complete_both(cloud, boo
 
 
 @through_nova
-@pytest.mark.parametrize("counts", [(4, 4), (3, 5), (1, 1, 1, 1, 1, 1, 1, 1)], ids=str)
+@pytest.mark.parametrize(
+    "counts", [(3, 5), *(pytest.param(one, marks=MORE) for one in ((4, 4), (1,) * 8))], ids=str
+)
 def test_requests_at_the_same_moment_keep_the_parts_of_their_group(cloud, boot, flavor, counts):
     group = cloud.server_group("at once", "anti-affinity")
     kind = flavor(segment="4", group_size="8")
@@ -337,7 +354,9 @@ def test_requests_at_the_same_moment_keep_the_parts_of_their_group(cloud, boot, 
 
 
 @through_nova
-@pytest.mark.parametrize("policy", ["anti-affinity", "soft-anti-affinity"])
+@pytest.mark.parametrize(
+    "policy", ["anti-affinity", pytest.param("soft-anti-affinity", marks=MORE)]
+)
 def test_a_second_request_that_is_claimed_before_the_first_keeps_the_parts_with_it(
     cloud, boot, flavor, monkeypatch, policy
 ):
@@ -514,8 +533,8 @@ def test_members_that_are_no_parts_refuse_a_guarantee_and_no_preference(group):
             {"balance": "true", "objective": "bottleneck"},
             "hpc:balance and an objective other than hops contradict each other",
         ),
-        ({"segment": 0}, "hpc:segment='0': expected a whole number from 1 to 4096"),
-        ({"segment": "prefer:"}, "hpc:segment='prefer:': expected a whole number from 1 to 4096"),
+        ({"segment": 0}, "hpc:segment='0': expected N or prefer:N, N a whole"),
+        ({"segment": "prefer:"}, "hpc:segment='prefer:': expected N or prefer:N, N a whole"),
         ({"balance": "even"}, "hpc:balance='even': expected one of true, prefer, false"),
         ({"segments": 2}, "unknown extra spec hpc:segments; did you mean hpc:segment?"),
     ],
