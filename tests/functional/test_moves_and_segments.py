@@ -15,7 +15,10 @@ from tests.functional.shared_clouds import cloud_mark
 from tests.functional.test_moves_and_wishes import migrate, unshelve
 from tests.functional.tested_cloud import TestedCloud
 
-pytestmark = [cloud_mark(MOVES), pytest.mark.ci]
+pytestmark = [
+    cloud_mark(MOVES),
+    pytest.mark.nightly("moves", "migrations and evacuations on real computes"),
+]
 
 [SWITCHES] = MOVES.tree.values()
 LEAVES = {leaf: hosts for pod in SWITCHES.values() for leaf, hosts in pod.items()}
