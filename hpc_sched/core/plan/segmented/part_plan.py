@@ -174,7 +174,19 @@ class _PartSearch:
                 return None
             known = Point.best_of(near).saved
         last = permitted.last if division.rest and permitted.is_free else 0
-        return search.used(known + last)
+        branches = search.used(known + last)
+        # Where members are, no new VMs may be the last part, or none at all: part of each plan.
+        is_lacking = branches.parents and not self._has_members(branches, permitted.level)
+        return None if is_lacking else branches
+
+    def _has_members(self, branches: Branches, level: int) -> bool:
+        """True if branches have the switches of parts, of a level, that have members and room."""
+        open_ = self.open
+        if level == 1:
+            return set(open_.above[open_.here > 0].tolist()) <= branches.parents
+        below = np.unique(open_.path[level - 1])
+        used = {child for children in branches.children.values() for child in children}
+        return set(below[open_.members[below] > 0].tolist()) <= used | branches.parents
 
     def _promising(self, search: BranchSearch, permitted: PermittedNumbers) -> int | None:
         """Return the switch of the lowest level with room for the parts where most may be saved."""
