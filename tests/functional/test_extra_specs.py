@@ -290,7 +290,11 @@ def test_the_api_accepts_good_extra_specs_and_says_what_is_wrong_with_bad_ones(c
     for name, value, expected in [
         ("hpc:app_class", "fast", ["hpc:app_class='fast'", "extreme, sync, async, none"]),
         ("hpc:group_size", "0", ["hpc:group_size='0'", "a whole number from 1 to 4096"]),
-        ("hpc:segment", "prefer:0", ["hpc:segment='prefer:0'", "number from 1 to 4096, after"]),
+        (
+            "hpc:segment",
+            "prefer:0",
+            ["hpc:segment='prefer:0'", "N or prefer:N, N a whole number from 1 to 4096"],
+        ),
         ("hpc:cache_score", 1e300, ["hpc:cache_score='1e+300'", "a decimal number >= 0"]),
         ("hpc:requir", "leaf", ["extra spec 'hpc:requir' does not appear to be a valid"]),
     ]:

@@ -37,7 +37,10 @@ pytestmark = pytest.mark.usefixtures("two_pods")
         ({"group_size": "many"}, "hpc:group_size='many': expected a whole number"),
         ({"homogeneous": "yes"}, "hpc:homogeneous='yes': expected one of true, prefer, false"),
         ({"app_class": "fast"}, "hpc:app_class='fast': expected one of extreme, sync, async, none"),
-        ({"segment": "prefer:few"}, "hpc:segment='prefer:few': expected a whole number from 1"),
+        (
+            {"segment": "prefer:few"},
+            "hpc:segment='prefer:few': expected N or prefer:N, N a whole number",
+        ),
         ({"segment_level": "rack"}, "hpc:segment_level='rack': expected one of the levels"),
         ({"balance": "yes"}, "hpc:balance='yes': expected one of true, prefer, false"),
     ],
