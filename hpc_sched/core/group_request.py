@@ -254,7 +254,7 @@ class GroupRequest(PlacementInput):
         """
         if not self.constraints.bound_final_size:
             return None
-        # For few groups, as in the next two.
+        # For few groups.
         from hpc_sched.core.constraints.final_size import of_final_size
 
         return of_final_size(self, empty)

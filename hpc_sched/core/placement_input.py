@@ -294,8 +294,7 @@ class PlacementInput:
 
         The VMs of this request must fit; with ``require``, and in parts, the group must fit at its
         final size, its followers left out, or at its least size if it states one. VMs of other
-        requests, and
-        orphaned build requests, only improve the choice.
+        requests, and orphaned build requests, only improve the choice.
         """
         if self.whole == self.left:
             return (self.left,)

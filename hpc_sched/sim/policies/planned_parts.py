@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched.core.arrays import Mask
-from hpc_sched.core.constraints import level_of
 from hpc_sched.core.constraints.parts.group_parts import Parts
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.plan.segmented.rooms_of_tops import level_of_parts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +23,7 @@ class PlannedParts:
     @classmethod
     def of(cls, group: GroupRequest, plan: Plan, parts: Parts) -> "PlannedParts":
         """Return those of a plan."""
-        level = 1 if parts.level is None else level_of(group.topology, parts.level)
+        level = level_of_parts(group.topology, parts)
         switches = group.topology.groups[level - 1]
         hosts = map(group.topology.index_of, plan.places)
         return cls(level, Counter(switches.item(host) for host in hosts))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hpc_sched.core.arrays import Mask
 from hpc_sched.core.classic.build_plan import Selection, build_plan
 from hpc_sched.core.classic.listing_1 import group_places
 from hpc_sched.core.extra_spec_names import BOTTLENECK, ISOLATED
@@ -86,14 +87,17 @@ def _filtered(
         return place(request)
     places: list[int] = []
     now = group
+
+    def permitted() -> Mask:
+        """Return the hypervisors for the next VM. Shape (hypervisors,)."""
+        return now.permitted_next() if parts is None else parts.permitted(group, places)
+
     while now.left:
-        permitted = now.permitted_next() if parts is None else parts.permitted(group, places)
-        answer = place(replace(request, group=now.among(permitted)))
+        answer = place(replace(request, group=now.among(permitted())))
         if isinstance(answer, Rejection):
             return answer
         for host in answer:
-            permitted = now.permitted_next() if parts is None else parts.permitted(group, places)
-            if not permitted[host]:
+            if not permitted()[host]:
                 break
             places.append(host)
             now = group.after(np.bincount(places, minlength=len(group.room)))

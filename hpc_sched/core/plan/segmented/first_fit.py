@@ -34,7 +34,7 @@ def first_fit(
     below = np.bincount(domain, room, len(topology.switches))
     smallest = int(found[np.lexsort((problem.tie.among(found), below[found]))[0]])
     inside = topology.leaf_switches[(domain == smallest) & (room > 0)]
-    if lower <= level_of_parts(problem, parts):
+    if lower <= level_of_parts(problem.topology, parts):
         takes = filled(problem, inside, count)
     else:
         takes = divided(problem, count, lower, parts, bounds, smallest)
@@ -62,7 +62,7 @@ def divided(
     if division is None:
         division = next(rooms.divisions(parts, int(problem.members.sum()) + count))
     takes = np.zeros(len(topology.switches), dtype=np.int64)
-    switch_of_leaf = topology.leaf_path[level_of_parts(problem, parts) - 1]
+    switch_of_leaf = topology.leaf_path[level_of_parts(problem.topology, parts) - 1]
     for switch, vms in zip(rooms.switches.tolist(), filled_parts(rooms, division), strict=True):
         if vms:
             takes += filled(problem, topology.leaf_switches[switch_of_leaf == switch], vms)

@@ -12,5 +12,5 @@ from hpc_sched.core.plan.segmented.rooms_of_tops import level_of_parts
 
 def hosts_below_parts(problem: Problem, plan: Plan, parts: Parts) -> Mask:
     """Return the hosts below the switches of parts where a plan has VMs. Shape (hosts,)."""
-    switches = problem.topology.groups[level_of_parts(problem, parts) - 1]
+    switches = problem.topology.groups[level_of_parts(problem.topology, parts) - 1]
     return np.isin(switches, switches[planned_counts(problem, plan) > 0])

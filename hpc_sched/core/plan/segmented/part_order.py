@@ -31,18 +31,14 @@ def in_parts(
     :param ends: numbers of VMs that are placed together: their parts come before others
     """
     topology = problem.topology
-    switch_of = topology.groups[level_of_parts(problem, parts) - 1]
-    position: dict[int, int] = {}
-    for i, host in enumerate(in_fabric_order(topology, chosen)):
-        position.setdefault(switch_of.item(host), i)
-    below = by_key((switch_of.item(host), host) for host in chosen)
+    switch_of = topology.groups[level_of_parts(problem.topology, parts) - 1]
+    below = by_key((switch_of.item(host), host) for host in in_fabric_order(topology, chosen))
+    position = {switch: i for i, switch in enumerate(below)}
     found: list[tuple[tuple[int, ...], Sequence[int]]] = []
     begin = 0
-    for switch, hosts in below.items():
+    for switch in dict.fromkeys(switch_of[list(chosen)].tolist()):
         here = int(problem.members[switch_of == switch].sum())
-        for number, part in enumerate(
-            _parts_of(in_fabric_order(topology, hosts), here, parts.size)
-        ):
+        for number, part in enumerate(_parts_of(below[switch], here, parts.size)):
             together = sum(begin >= end for end in ends)
             order = part.kind, together, position[switch], number
             found.append((order, part.hosts))

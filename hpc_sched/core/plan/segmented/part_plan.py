@@ -119,7 +119,7 @@ class _PartSearch:
                 yield replace(best[1], is_proven=False)
                 return
             is_free = not any(_has_last(room, division) for room in rooms.values())
-            level = level_of_parts(problem, self.parts)
+            level = level_of_parts(problem.topology, self.parts)
             permitted = PermittedNumbers(division, level, self.last, is_free)
             searches = LeafSearches(
                 open_, self.level, np.array(tops), bounds, self.effort, permitted

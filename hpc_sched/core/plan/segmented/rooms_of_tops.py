@@ -9,6 +9,7 @@ from hpc_sched.core.constraints import Bounds, level_of
 from hpc_sched.core.constraints.parts.group_parts import Parts
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.segmented.part_rooms import Division, PartRooms
+from hpc_sched.topology.model import Topology
 
 
 def parts_below(problem: Problem, level: int, bounds: Bounds) -> Parts | None:
@@ -17,14 +18,14 @@ def parts_below(problem: Problem, level: int, bounds: Bounds) -> Parts | None:
     None too where one switch of parts holds the whole group: each division is allowed there.
     """
     parts = bounds.guaranteed_parts
-    if parts is None or level_of_parts(problem, parts) >= level:
+    if parts is None or level_of_parts(problem.topology, parts) >= level:
         return None
     return parts
 
 
-def level_of_parts(problem: Problem, parts: Parts) -> int:
+def level_of_parts(topology: Topology, parts: Parts) -> int:
     """Return the number of the level of parts, 1 for leaves."""
-    return 1 if parts.level is None else level_of(problem.topology, parts.level)
+    return 1 if parts.level is None else level_of(topology, parts.level)
 
 
 def part_rooms(
@@ -41,7 +42,7 @@ def part_rooms(
     :param numbers: members and room of each leaf, shape (switches,) each
     """
     topology, number = problem.topology, len(problem.topology.switches)
-    below = topology.leaf_path[level_of_parts(problem, parts) - 1]
+    below = topology.leaf_path[level_of_parts(problem.topology, parts) - 1]
     leaf = topology.leaf_switches
     members, room = (np.bincount(below, each[leaf], number).astype(np.int64) for each in numbers)
     most_new = None
