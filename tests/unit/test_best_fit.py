@@ -12,9 +12,8 @@ from hpc_sched.core.constraints import Bounds, level_of
 from hpc_sched.core.plan.best_fit import best_fit
 from hpc_sched.core.plan.exact.order import Greatest, ScoreWeights
 from hpc_sched.core.plan.planner import plan, solve
-from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.problem import Problem, leaf_sums
 from hpc_sched.core.plan.result import Plan, Rejection
-from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.core.plan.time_limit import TimeLimit
 from hpc_sched.topology import Topology
 from tests.unit import fabrics

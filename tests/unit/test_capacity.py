@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.core.capacity import UNBOUNDED, capacities, host_capacity
-from hpc_sched.core.plan.problem import Problem
-from hpc_sched.core.plan.switch_rooms import leaf_sums
+from hpc_sched.core.plan.problem import Problem, leaf_sums
 from hpc_sched.core.plan.tie_order import TieOrder
 from tests.unit import fabrics
 from tests.unit.fabrics import check

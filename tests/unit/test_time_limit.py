@@ -13,9 +13,8 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan import best_fit as best_fit_module
 from hpc_sched.core.plan.best_fit import best_fit
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
-from hpc_sched.core.plan.problem import LeafCounts, Problem
+from hpc_sched.core.plan.problem import LeafCounts, Problem, leaf_sums
 from hpc_sched.core.plan.result import Plan, Rejection
-from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.core.plan.tie_order import TieOrder
 from hpc_sched.core.plan.time_limit import NO_LIMIT, StepLimit, TimeLimit, TimeLimitPassed
 from hpc_sched.topology import Topology

@@ -5,8 +5,7 @@ from typing import Literal
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.problem import Problem
-from hpc_sched.core.plan.switch_rooms import leaf_sums
+from hpc_sched.core.plan.problem import Problem, leaf_sums
 
 Selection = Literal["largest", "best_fit"]
 

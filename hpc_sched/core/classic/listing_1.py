@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.leaf_hosts import open_hosts, places
-from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.problem import Problem, leaf_sums
 from hpc_sched.core.plan.ranking import move_to_front
-from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.topology.model import Topology
 
 

@@ -7,13 +7,8 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import UNBOUND, Bounds
-from hpc_sched.core.plan.problem import LeafCounts, Problem
-from hpc_sched.core.plan.switch_rooms import (
-    largest_branch_first,
-    leaf_members,
-    leaf_room,
-    switches_with_room,
-)
+from hpc_sched.core.plan.problem import LeafCounts, Problem, leaf_members, leaf_room
+from hpc_sched.core.plan.switch_rooms import largest_branch_first, switches_with_room
 
 
 def best_fit(problem: Problem, count: int, level: int, bounds: Bounds = UNBOUND) -> LeafCounts:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hpc_sched.core.arrays import Array
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.fragmentation.price import FragmentationPrice
 from hpc_sched.core.plan.objective import Objective
@@ -97,3 +97,25 @@ def host_counts(topology: Topology, counts: Mapping[str, int]) -> Array:
     for host, count in counts.items():
         array[topology.index_of(host)] = count
     return array
+
+
+def leaf_sums(problem: Problem, per_host: Array | Mask) -> Array:
+    """Return the sums of numbers per host, by leaf; 0 for switches above. Shape (switches,)."""
+    topology = problem.topology
+    sums = np.bincount(topology.leaf_index, weights=per_host, minlength=len(topology.switches))
+    return sums.astype(np.int64)
+
+
+def leaf_room(problem: Problem) -> Array:
+    """Return the capacity of each leaf; 0 for switches above. Shape (switches,)."""
+    kept = problem.kept
+    if kept is not None and kept.per_host is problem.capacity:
+        return kept.by_leaf
+    return leaf_sums(problem, problem.capacity)
+
+
+def leaf_members(problem: Problem) -> Array:
+    """Return the members in each leaf; 0 for switches above. Shape (switches,)."""
+    [hosts] = problem.members.nonzero()
+    leaf, number = problem.topology.leaf_index[hosts], len(problem.topology.switches)
+    return np.bincount(leaf, problem.members[hosts], number).astype(np.int64)

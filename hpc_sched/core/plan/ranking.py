@@ -6,9 +6,9 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import level_of
-from hpc_sched.core.plan.problem import Problem, host_counts
+from hpc_sched.core.plan.problem import Problem, host_counts, leaf_sums
 from hpc_sched.core.plan.result import Plan
-from hpc_sched.core.plan.switch_rooms import leaf_sums, rooms_below
+from hpc_sched.core.plan.switch_rooms import rooms_below
 from hpc_sched.core.sharing import mdobp
 
 

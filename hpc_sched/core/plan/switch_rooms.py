@@ -2,36 +2,9 @@
 
 import numpy as np
 
-from hpc_sched.core.arrays import Array, Mask
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import UNBOUND, Bounds
-from hpc_sched.core.plan.problem import Problem
-
-
-def leaf_sums(problem: Problem, per_host: Array | Mask) -> Array:
-    """Return the sums of numbers per host, by leaf; 0 for switches above. Shape (switches,)."""
-    topology = problem.topology
-    sums = np.bincount(topology.leaf_index, weights=per_host, minlength=len(topology.switches))
-    return sums.astype(np.int64)
-
-
-def leaf_room(problem: Problem) -> Array:
-    """Return the capacity of each leaf; 0 for switches above. Shape (switches,)."""
-    kept = problem.kept
-    if kept is not None and kept.per_host is problem.capacity:
-        return kept.by_leaf
-    return leaf_sums(problem, problem.capacity)
-
-
-def leaf_members(problem: Problem) -> Array:
-    """Return the members in each leaf; 0 for switches above. Shape (switches,)."""
-    [hosts] = problem.members.nonzero()
-    leaf, number = problem.topology.leaf_index[hosts], len(problem.topology.switches)
-    return np.bincount(leaf, problem.members[hosts], number).astype(np.int64)
-
-
-def leaf_numbers(problem: Problem) -> tuple[Array, Array]:
-    """Return members and capacity of each leaf; 0 for switches above. Shape (switches,) each."""
-    return leaf_members(problem), leaf_room(problem)
+from hpc_sched.core.plan.problem import Problem, leaf_members, leaf_room
 
 
 def sums_by_switch(path: Array, numbers: Array, switches: int) -> Array:
@@ -104,8 +77,7 @@ def rooms_below(
         is_above = np.zeros(len(rooms), dtype=np.bool_)
         is_above[problem.topology.groups[level - 1, has_members]] = True
         rooms = np.where(is_above, rooms, 0)
-    numbers = leaf_numbers(problem)
-    return most_in_parts(problem, level, parts, bounds, numbers, rooms, most)
+    return most_in_parts(problem, level, parts, bounds, rooms, most)
 
 
 def _rooms_below(problem: Problem, level: int, bounds: Bounds) -> Array:
@@ -158,5 +130,4 @@ def switches_with_room(problem: Problem, count: int, level: int, bounds: Bounds)
     parts = parts_below(problem, level, bounds)
     if parts is None:
         return with_room
-    numbers = leaf_numbers(problem)
-    return tops_with_parts(problem, count, level, parts, bounds, numbers, with_room)
+    return tops_with_parts(problem, count, level, parts, bounds, with_room)

@@ -25,9 +25,8 @@ from hpc_sched.core.logged.decision_summary import (
     LoggedRejection,
 )
 from hpc_sched.core.logged.logged_objective import LoggedObjective
-from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.problem import Problem, leaf_sums
 from hpc_sched.core.plan.result import Plan, Rejection
-from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.core.sharing.mdobp import DECIMALS
 from hpc_sched.nova_glue.decide.group_placement import GroupPlacement
 from hpc_sched.nova_glue.io import decision_log, request_deadline, scheduler_digests

@@ -21,9 +21,9 @@ from hpc_sched.core.plan.bottleneck.resources.kind_tables import NEVER, KindTabl
 from hpc_sched.core.plan.bottleneck.resources.resource import Resource, leaf_bounds, used_too_much
 from hpc_sched.core.plan.bottleneck.resources.resource_bound import Added, ResourceBound
 from hpc_sched.core.plan.objective import Isolation
-from hpc_sched.core.plan.problem import LeafCounts, Problem
+from hpc_sched.core.plan.problem import LeafCounts, Problem, leaf_room
 from hpc_sched.core.plan.result import Gang
-from hpc_sched.core.plan.switch_rooms import leaf_room, sums_below
+from hpc_sched.core.plan.switch_rooms import sums_below
 from hpc_sched.core.plan.time_limit import NO_LIMIT, Effort, Limit, TimeLimitPassed
 from hpc_sched.topology.capacities import Capacities
 from hpc_sched.topology.tree import Switch

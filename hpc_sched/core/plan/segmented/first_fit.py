@@ -6,10 +6,10 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.constraints.parts.group_parts import Parts
 from hpc_sched.core.plan.best_fit import filled
-from hpc_sched.core.plan.problem import LeafCounts, Problem
+from hpc_sched.core.plan.problem import LeafCounts, Problem, leaf_room
 from hpc_sched.core.plan.segmented.part_rooms import Division, PartRooms
 from hpc_sched.core.plan.segmented.rooms_of_tops import level_of_parts, part_rooms
-from hpc_sched.core.plan.switch_rooms import leaf_numbers, leaf_room, switches_with_room
+from hpc_sched.core.plan.switch_rooms import switches_with_room
 
 
 def first_fit(
@@ -57,8 +57,7 @@ def divided(
     :param division: one that fits there; by default that with most parts below a switch
     """
     topology = problem.topology
-    numbers = leaf_numbers(problem)
-    [(_, rooms)] = part_rooms(problem, level, parts, bounds, numbers, np.array([top]))
+    [(_, rooms)] = part_rooms(problem, level, parts, bounds, np.array([top]))
     if division is None:
         division = next(rooms.divisions(parts, int(problem.members.sum()) + count))
     takes = np.zeros(len(topology.switches), dtype=np.int64)

@@ -25,7 +25,7 @@ from hpc_sched.core.plan.segmented.first_fit import divided, first_fit
 from hpc_sched.core.plan.segmented.part_rooms import Division, PartRooms
 from hpc_sched.core.plan.segmented.part_tree import PermittedNumbers, fitting
 from hpc_sched.core.plan.segmented.rooms_of_tops import level_of_parts, part_rooms
-from hpc_sched.core.plan.switch_rooms import leaf_numbers, switches_with_room
+from hpc_sched.core.plan.switch_rooms import switches_with_room
 from hpc_sched.core.plan.time_limit import Effort, Limit, TimeLimitPassed
 
 # Sums after which no further number of parts of a balanced group is tried: some seconds.
@@ -111,8 +111,7 @@ class _PartSearch:
         """
         open_, best, is_proven = self.open, None, True
         problem, bounds = open_.problem, self.bounds
-        numbers = leaf_numbers(problem)
-        rooms = dict(part_rooms(problem, self.level, self.parts, bounds, numbers, self.tops))
+        rooms = dict(part_rooms(problem, self.level, self.parts, bounds, self.tops))
         divisions = self._divisions(rooms)
         for number, (division, tops) in enumerate(divisions, 1):
             if best is not None and self.effort.made > _MOST_SUMS:

@@ -23,7 +23,6 @@ from hpc_sched.core.plan.exact.search import Top, tops_of
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.segmented.part_rooms import Division
 from hpc_sched.core.plan.segmented.rooms_of_tops import tops_with_division
-from hpc_sched.core.plan.switch_rooms import leaf_numbers
 from hpc_sched.core.plan.time_limit import Effort
 
 
@@ -108,9 +107,7 @@ def fitting(
     """Return those of some switches of a level below which the permitted division fits."""
     parts = bounds.guaranteed_parts
     assert parts is not None
-    return tops_with_division(
-        problem, level, parts, bounds, leaf_numbers(problem), tops, permitted.division
-    )
+    return tops_with_division(problem, level, parts, bounds, tops, permitted.division)
 
 
 def tops_in_parts(tree: GroupTree, tops: Array, permitted: PermittedNumbers) -> list[Top]:

@@ -7,7 +7,7 @@ import numpy as np
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import Bounds, level_of
 from hpc_sched.core.constraints.parts.group_parts import Parts
-from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.problem import Problem, leaf_members, leaf_room
 from hpc_sched.core.plan.segmented.part_rooms import Division, PartRooms
 from hpc_sched.topology.model import Topology
 
@@ -33,21 +33,20 @@ def part_rooms(
     level: int,
     parts: Parts,
     bounds: Bounds,
-    numbers: tuple[Array, Array],
     tops: Array,
 ) -> Iterator[tuple[int, PartRooms]]:
     """Yield some switches of a level, each with the switches of parts below it. O(switches).
 
     :param bounds: of which that on leaves counts, where parts are below leaves
-    :param numbers: members and room of each leaf, shape (switches,) each
     """
     topology, number = problem.topology, len(problem.topology.switches)
     below = topology.leaf_path[level_of_parts(problem.topology, parts) - 1]
     leaf = topology.leaf_switches
-    members, room = (np.bincount(below, each[leaf], number).astype(np.int64) for each in numbers)
+    in_leaves = leaf_members(problem), leaf_room(problem)
+    members, room = (np.bincount(below, each[leaf], number).astype(np.int64) for each in in_leaves)
     most_new = None
     if bounds.most_leaves is not None:
-        most_new = bounds.most_leaves - int((numbers[0] > 0).sum())
+        most_new = bounds.most_leaves - int((in_leaves[0] > 0).sum())
     switches, first = np.unique(below, return_index=True)
     above = topology.leaf_path[level - 1, first]
     is_used = (members + room)[switches] > 0
@@ -62,12 +61,11 @@ def tops_with_parts(
     level: int,
     parts: Parts,
     bounds: Bounds,
-    numbers: tuple[Array, Array],
     tops: Array,
 ) -> Array:
     """Return those of some switches of a level below which VMs fit in parts, with the members."""
     vms = int(problem.members.sum()) + count
-    rooms = part_rooms(problem, level, parts, bounds, numbers, tops)
+    rooms = part_rooms(problem, level, parts, bounds, tops)
     fitting = [top for top, room in rooms if next(room.divisions(parts, vms), None) is not None]
     return np.array(fitting, dtype=np.int64)
 
@@ -77,12 +75,11 @@ def tops_with_division(
     level: int,
     parts: Parts,
     bounds: Bounds,
-    numbers: tuple[Array, Array],
     tops: Array,
     division: Division,
 ) -> Array:
     """Return those of some switches of a level below which a division of the group fits."""
-    rooms = part_rooms(problem, level, parts, bounds, numbers, tops)
+    rooms = part_rooms(problem, level, parts, bounds, tops)
     full = division.full
     fitting = [top for top, room in rooms if room.most_full(division, full) == full]
     return np.array(fitting, dtype=np.int64)
@@ -93,7 +90,6 @@ def most_in_parts(
     level: int,
     parts: Parts,
     bounds: Bounds,
-    numbers: tuple[Array, Array],
     rooms: Array,
     most: int | None,
 ) -> Array:
@@ -102,7 +98,7 @@ def most_in_parts(
     :param rooms: those that fit in any way, 0 for switches that do not matter
     """
     found, members = np.zeros_like(rooms), int(problem.members.sum())
-    for top, room in part_rooms(problem, level, parts, bounds, numbers, np.flatnonzero(rooms)):
+    for top, room in part_rooms(problem, level, parts, bounds, np.flatnonzero(rooms)):
         here = int(rooms[top])
         found[top] = room.most(parts, members, here if most is None else min(here, most))
     return found

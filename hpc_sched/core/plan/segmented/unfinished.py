@@ -8,7 +8,6 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import Bounds, level_of
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.segmented.rooms_of_tops import part_rooms, parts_below
-from hpc_sched.core.plan.switch_rooms import leaf_numbers
 
 
 def unfinished(problem: Problem, planned: Array, bounds: Bounds) -> str | None:
@@ -31,7 +30,7 @@ def unfinished(problem: Problem, planned: Array, bounds: Bounds) -> str | None:
     )
     vms, left = int(after.members.sum()), problem.awaiting - int(planned.sum())
     tops = np.unique(problem.topology.groups[level - 1][after.members > 0])
-    for _, rooms in part_rooms(after, level, parts, bounds, leaf_numbers(after), tops):
+    for _, rooms in part_rooms(after, level, parts, bounds, tops):
         if next(rooms.divisions(parts, vms), None) is not None:
             return None
         if left > 0 and rooms.most(parts, vms, left):

@@ -13,8 +13,8 @@ from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.plan.bottleneck.counts.achievable_counts import AchievableCounts
 from hpc_sched.core.plan.bottleneck.counts.group_fabric import GroupFabric
 from hpc_sched.core.plan.bottleneck.resources.kind_tables import NEVER, KindTables
-from hpc_sched.core.plan.problem import LeafCounts, Problem
-from hpc_sched.core.plan.switch_rooms import leaf_members, sums_by_switch
+from hpc_sched.core.plan.problem import LeafCounts, Problem, leaf_members
+from hpc_sched.core.plan.switch_rooms import sums_by_switch
 from hpc_sched.core.plan.time_limit import Limit
 from hpc_sched.topology.capacities import Capacities
 

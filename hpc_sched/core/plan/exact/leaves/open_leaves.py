@@ -10,8 +10,8 @@ from hpc_sched.core.arrays import Array, Mask, Reals
 from hpc_sched.core.fragmentation.price import POD
 from hpc_sched.core.plan.exact.charges import Charges
 from hpc_sched.core.plan.exact.leaves.ordered_hosts import OrderedHosts, filled_in_runs
-from hpc_sched.core.plan.problem import Problem
-from hpc_sched.core.plan.switch_rooms import leaf_room, sums_by_switch
+from hpc_sched.core.plan.problem import Problem, leaf_room
+from hpc_sched.core.plan.switch_rooms import sums_by_switch
 
 # Part of a bound by which its rounding may make it too small.
 _ROUNDING = 1e-9
