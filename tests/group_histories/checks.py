@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from nova import exception
 
 from tests.group_histories import holds
+from tests.group_histories.fabrics import LEAVES
 from tests.group_histories.oracle import Bound, most
 from tests.group_histories.requests import Request, View, followers, rooms, view_of
 from tests.group_histories.seen_cloud import SeenCloud
@@ -67,8 +68,11 @@ def check_choice(cloud: SeenCloud, request: Request, places: Mapping[str, str]) 
     if request.group.policy == "soft-anti-affinity" or _may_stay_near(cloud, request):
         # Few VMs on a host come before few leaves, and so does where dead members are.
         goals = goals[:1]
+    below = _required_leaves(cloud, request, places)
+    _check_fullest(cloud, request, before, below)
     for what, bound in goals:
-        could = min(_most(cloud, request, view, bound) for view in request.views)
+        leaves = below if what == "one leaf" else LEAVES
+        could = min(_most(cloud, request, view, bound, leaves) for view in request.views)
         # Without a place for all, guarantees alone say how many of those that exist can follow.
         some = min(could, known) if what == "guarantees" else 0
         wanted = before if could >= before else some
@@ -166,8 +170,41 @@ def _may_stay_near(cloud: SeenCloud, request: Request) -> bool:
     return is_dead and (request.group.wish.is_guarantee or not request.is_move)
 
 
-def _most(cloud: SeenCloud, request: Request, view: View, bound: Bound) -> int:
-    found = most(cloud.fabric, bound, view.members.values(), _rooms(request, view))
+def _required_leaves(cloud: SeenCloud, request: Request, places: Mapping[str, str]) -> str:
+    """Return the leaves below the switch that the group requires and has taken; or all.
+
+    A pod is chosen by its room, and the leaves below it by the Hop-Byte.
+    """
+    level = request.group.wish.require
+    if level != "pod":
+        return LEAVES
+    taken = {cloud.fabric.switch(level, node[0]) for node in places.values()}
+    return "".join(leaf for leaf in LEAVES if cloud.fabric.switch(level, leaf) in taken)
+
+
+def _check_fullest(cloud: SeenCloud, request: Request, needed: int, below: str) -> None:
+    """Check that no pod that holds a new group has less room than the one that it requires."""
+    members = [view.members or view.awaiting for view in request.views]
+    if below == LEAVES or any(members) or max(cloud.sizes.values()) > 1:
+        # Where members are the others must be, and hosts of several VMs have no price.
+        return
+    room: Counter[str] = Counter()
+    for node, number in _rooms(request, request.views[-1]).items():
+        room[cloud.fabric.switch("pod", node[0])] += number
+    taken = room[cloud.fabric.switch("pod", below[0])]
+    fuller = [pod for pod, number in sorted(room.items()) if needed <= number < taken]
+    if fuller:
+        raise BrokenError(
+            f"{request.name} goes below {below}, and {needed} fit below {fuller[0]}, which is "
+            f"fuller; room was on {_text(request.rooms)}"
+        )
+
+
+def _most(
+    cloud: SeenCloud, request: Request, view: View, bound: Bound, leaves: str = LEAVES
+) -> int:
+    room = {node: room for node, room in _rooms(request, view).items() if node[0] in leaves}
+    found = most(cloud.fabric, bound, view.members.values(), room)
     return -1 if found is None else found
 
 
