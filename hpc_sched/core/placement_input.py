@@ -166,7 +166,10 @@ class PlacementInput:
             return made
         bound = server_group_policy.most_of(policy, max_per_host)
         of_all = empty_hosts(topology, host_index[room > 0], empty[room > 0])
-        return replace(made, price=fragmentation_price(rates, topology, of_all, bound))
+        price = fragmentation_price(rates, topology, of_all, bound)
+        if price is not None:
+            price = price.while_free(int(np.minimum(room, bound).sum()))
+        return replace(made, price=price)
 
     @property
     def may_be_priced(self) -> bool:

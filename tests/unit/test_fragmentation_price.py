@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from hpc_sched import exceptions
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.constraints import NO_CONSTRAINTS, server_group_policy
 from hpc_sched.core.counterfactual import costs
@@ -70,6 +71,32 @@ def planned(full: dict[str, int], count: int, price: FragmentationPrice | None =
     return answer
 
 
+def group_request(
+    room: Array,
+    left: int,
+    empty: Array | None = None,
+    policy: str | None = None,
+    max_per_host: int | None = None,
+    require: str | None = None,
+) -> GroupRequest:
+    """Return a new group, with the price as delivered; by default on hosts of one slot."""
+    return GroupRequest.of(
+        FABRIC,
+        HPCSpecs("sync", NO_CONSTRAINTS.changed(require=require), "false", (), ()),
+        group_id="job",
+        policy=policy,
+        max_per_host=max_per_host,
+        places=[(host, host) for host in FABRIC.hosts],
+        names=FABRIC.hosts,
+        room=room,
+        members={},
+        left=left,
+        awaiting=left,
+        rates=rates.DEFAULT,
+        empty=np.ones(16, dtype=np.int64) if empty is None else empty,
+    )
+
+
 def test_a_vm_goes_to_the_broken_leaf_of_the_broken_pod():
     assert planned({"leaf3": 3}, 1).leaves == {"leaf3": 1}
     # One slot less on its leaf, but four more in its pod: 8 * 2 + 6 against 8 * 1 + 5.
@@ -98,20 +125,8 @@ def test_a_group_of_a_leaf_and_more_leaves_the_empty_pod_whole():
     ],
 )
 def test_the_fullest_switch_of_the_required_level_holds_a_group(require, full, count, leaves):
-    request = GroupRequest.of(
-        FABRIC,
-        HPCSpecs("sync", NO_CONSTRAINTS.changed(require=require), "false", (), ()),
-        group_id="job",
-        policy=None,
-        max_per_host=None,
-        places=[(host, host) for host in FABRIC.hosts],
-        names=FABRIC.hosts,
-        room=np.array([room(full)[host] for host in FABRIC.hosts]),
-        members={},
-        left=count,
-        awaiting=count,
-        rates=rates.DEFAULT,
-        empty=np.ones(16, dtype=np.int64),
+    request = group_request(
+        room=np.array([room(full)[host] for host in FABRIC.hosts]), left=count, require=require
     )
     # Records have the price of the option.
     assert request.price == PRICE
@@ -141,11 +156,46 @@ def test_the_largest_switch_counts_as_if_hosts_that_are_no_candidates_were_the_l
     candidates = np.array([0, 1, 4])
     empty = empty_hosts(FABRIC, candidates, np.array([2, 3, 1]))
     assert empty.tolist() == [2, 3, 3, 3, 1, *[3] * 11]
-    # Hosts that take several VMs would be broken up.
-    assert fragmentation_price(rates.DEFAULT, FABRIC, empty) is None
     # Several hypervisors of one host of the topology together.
     assert empty_hosts(FABRIC, np.array([0, 0]), np.array([2, 3]))[:2].tolist() == [5, 3]
     assert fragmentation_price(rates.DEFAULT, FABRIC, empty, 1) == PRICE
+
+
+def test_where_hosts_take_several_vms_leaves_cost_by_what_is_in_use_and_pods_are_free():
+    four = np.full(16, 4, dtype=np.int64)
+    price = fragmentation_price(rates.DEFAULT, FABRIC, four)
+    assert price is not None
+    assert price.while_free(0) == FragmentationPrice(rates.rates_of(0.6, 0), 16, 32)
+    # 0.6 * (16 of 64 slots in use) ^ 2
+    assert price.while_free(48) == FragmentationPrice(rates.rates_of(0.0375, 0), 16, 32)
+    # 0.6 * (1 of 64) ^ 2, to a millionth
+    assert price.while_free(63) == FragmentationPrice(rates.rates_of(0.000146, 0), 16, 32)
+    assert price.while_free(64) is None
+    # Several hypervisors of one host may take more together than the policy allows the host.
+    assert price.while_free(65) is None
+
+
+def test_the_rate_where_hosts_take_several_vms_has_a_most():
+    four = np.full(16, 4, dtype=np.int64)
+    price = fragmentation_price(rates.rates_of(1000, 0.2), FABRIC, four)
+    assert price is not None
+    assert price.while_free(32) == FragmentationPrice(rates.rates_of(250, 0), 16, 32)
+    assert fragmentation_price(rates.rates_of(0, 0.2), FABRIC, four) is None
+
+
+def test_the_price_where_hosts_take_one_vm_does_not_depend_on_what_is_in_use():
+    assert [PRICE.while_free(room) for room in (0, 8, 16)] == [PRICE] * 3
+
+
+@pytest.mark.parametrize(("in_pod2", "leaf"), [(4, "leaf2"), (0, "leaf1")])
+def test_hosts_are_broken_up_to_fill_a_leaf_once_whole_leaves_are_few(in_pod2, leaf):
+    # Six VMs have 8 pairs on two hosts of leaf2, and 9 on those of leaf1 that take 3 each.
+    of_leaf1, of_leaf2 = [3, 3, 0, 0], [4] * 4
+    answer = group_request(
+        room=np.array([*of_leaf1, *of_leaf2, *[in_pod2] * 8]), empty=np.full(16, 4), left=6
+    ).decide()
+    assert isinstance(answer, Plan)
+    assert answer.leaves == {leaf: 6}
 
 
 @pytest.mark.parametrize(
@@ -174,20 +224,11 @@ def test_without_rates_or_pods_there_is_no_price():
     [(None, True), ("soft-anti-affinity", True), ("anti-affinity", True), ("affinity", False)],
 )
 def test_a_group_on_one_host_has_no_price(policy, is_priced):
-    request = GroupRequest.of(
-        FABRIC,
-        HPCSpecs("sync", NO_CONSTRAINTS, "false", (), ()),
-        group_id="group",
+    request = group_request(
+        room=np.ones(16, dtype=np.int64),
+        left=4,
         policy=policy,
         max_per_host=1,
-        places=[(host, host) for host in FABRIC.hosts],
-        names=FABRIC.hosts,
-        room=np.ones(16, dtype=np.int64),
-        members={},
-        left=4,
-        awaiting=4,
-        rates=rates.DEFAULT,
-        empty=np.ones(16, dtype=np.int64),
     )
     assert request.price == request.problem().price == (PRICE if is_priced else None)
 
@@ -220,9 +261,12 @@ def test_a_record_has_the_price_and_gives_the_same_plan_and_that_without_it():
         assert again.request.price == request.price
         plan = costs.planned_again(again, entry, NO_LIMIT)
         found = {one.without: one for one in costs.counterfactuals(again, entry, plan, NO_LIMIT)}
-        without = found.get("fragmentation_price=50,100")
+        if request.price is None:
+            assert not any(name.startswith("fragmentation_price") for name in found)
+            continue
+        without = found.get(f"fragmentation_price={request.price.rates}")
         # A price refuses nothing.
-        assert (without is None) == (request.price is None or plan is None)
+        assert (without is None) == (plan is None)
         if without is None or without.hop_bytes is None:
             continue
         # The least Hop-Byte of all plans within the constraints.

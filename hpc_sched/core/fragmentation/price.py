@@ -21,6 +21,12 @@ USED_LEAF = Fraction(1, 20)
 # The rate of the level that a group requires is this many times as high: of the switches that hold
 # the group it takes one of the fullest, since the next one is refused if none has room for it.
 REQUIRED = 500
+# Where a host takes several VMs the rate of leaves is this many times as high in a full cloud, and
+# lower by the square of what is in use: such plans break up hosts to fill leaves, which pays as
+# whole leaves become few. What they save in pods they lose in hosts: pods are free.
+OF_SEVERAL = 6
+# Parts of an effective rate: it is written to records as it is.
+_PARTS = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +36,28 @@ class FragmentationPrice:
     Of n VMs ``n^2 * rate * (room - new) / slots`` hops for each leaf that takes VMs, and for each
     switch of the level above: ``room`` is what it takes before the plan, ``new`` the VMs of the
     plan. For a leaf ``n^2 * rate / 20`` besides. Roots are free, and so are levels above pods.
+    Where a host takes several VMs of the group pods are free too, and the rate of leaves is six
+    times that of the option times the square of the share of all slots that are in use.
     """
 
     rates: FragmentationRates
     leaf_slots: int  # VMs of the flavor that the largest leaf takes when empty; at least 1
     pod_slots: int  # likewise
+    # VMs that all hosts take when empty, if the rate of leaves is that of a full cloud; else 0
+    slots: int = 0
+
+    def while_free(self, room: int) -> "FragmentationPrice | None":
+        """Return the price while hosts take some VMs; None if nothing is charged then.
+
+        :param room: VMs that all hosts take now
+        """
+        if not self.slots:
+            return self
+        used = Fraction(max(self.slots - room, 0), self.slots)
+        leaf = Fraction(round(self.rates.leaf * used * used * _PARTS), _PARTS)
+        if not leaf:
+            return None
+        return replace(self, rates=replace(self.rates, leaf=leaf), slots=0)
 
     def where_required(self, level: int) -> "FragmentationPrice":
         """Return the price for a group of which one switch of a level must hold all VMs.
@@ -58,19 +81,23 @@ def fragmentation_price(
 ) -> FragmentationPrice | None:
     """Return the price for VMs of one flavor; None if no switch is charged. O(hosts).
 
-    Nor where a host takes several VMs of the group: a plan would break up hosts to fill leaves.
+    Where a host takes several VMs of the group it is that of a full cloud.
 
     :param empty: VMs that each host takes while it has none. Shape (hosts,)
     :param most_per_host: that the server group's policy allows
     """
     empty = np.minimum(empty, most_per_host)
-    if not rates or topology.depth == LEAF or empty.max(initial=0) > 1:
+    are_several = empty.max(initial=0) > 1
+    if are_several:
+        rates = FragmentationRates(min(OF_SEVERAL * rates.leaf, Fraction(MOST)), Fraction(0))
+    if not rates or topology.depth == LEAF:
         return None
-    slots = [
+    leaf_slots, pod_slots = (
         max(int(np.bincount(row, empty).max(initial=0)), 1)
         for row in topology.groups[[LEAF - 1, min(POD, topology.depth) - 1]]
-    ]
-    return FragmentationPrice(rates, *slots)
+    )
+    slots = int(empty.sum()) if are_several else 0
+    return FragmentationPrice(rates, leaf_slots, pod_slots, slots)
 
 
 def empty_hosts(topology: Topology, hosts: Array, empty: Array) -> Array:

@@ -32,6 +32,10 @@ class SizePrices:
         """
         if not self._rates:
             return None
+        price = self._of_full_cloud(size, room)
+        return None if price is None else price.while_free(int(room.sum()))
+
+    def _of_full_cloud(self, size: Size, room: Array) -> FragmentationPrice | None:
         if size not in self._empty:
             if len(self._empty) >= _MOST:
                 self._empty.clear()
