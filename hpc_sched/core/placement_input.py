@@ -168,7 +168,8 @@ class PlacementInput:
         of_all = empty_hosts(topology, host_index[room > 0], empty[room > 0])
         price = fragmentation_price(rates, topology, of_all, bound)
         if price is not None:
-            price = price.while_free(int(np.minimum(room, bound).sum()))
+            size = int(counts.sum()) + made.whole
+            price = price.of_group(size, int(np.minimum(room, bound).sum()))
         return replace(made, price=price)
 
     @property

@@ -130,7 +130,7 @@ class SimulationInput:
             processors=None if self.types is None else self.types.with_room(capacity),
             kept=KeptSums(room.per_host, room.by_leaf),
             objective=self._objective(job, state),
-            price=state.prices.of(job.size, room.per_host),
+            price=state.prices.of(job.size, job.count, room.per_host),
         )
         draw = random.Random(f"{self.seed} {job.number}") if self.policy.draws else NO_RANDOMNESS
         return PlacementRequest(group, job.application, draw, self.mdobp_classes)

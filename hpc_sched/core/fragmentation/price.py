@@ -37,7 +37,8 @@ class FragmentationPrice:
     switch of the level above: ``room`` is what it takes before the plan, ``new`` the VMs of the
     plan. For a leaf ``n^2 * rate / 20`` besides. Roots are free, and so are levels above pods.
     Where a host takes several VMs of the group pods are free too, and the rate of leaves is six
-    times that of the option times the square of the share of all slots that are in use.
+    times that of the option times the square of the share of all slots that are in use. A group
+    that one empty host holds is not charged at all.
     """
 
     rates: FragmentationRates
@@ -45,19 +46,23 @@ class FragmentationPrice:
     pod_slots: int  # likewise
     # VMs that all hosts take when empty, if the rate of leaves is that of a full cloud; else 0
     slots: int = 0
+    host_slots: int = 1  # VMs that the largest host takes when empty
 
-    def while_free(self, room: int) -> "FragmentationPrice | None":
-        """Return the price while hosts take some VMs; None if nothing is charged then.
+    def of_group(self, size: int, room: int) -> "FragmentationPrice | None":
+        """Return the price for a group while hosts take some VMs; None if nothing is charged.
 
+        :param size: VMs of the group, members included
         :param room: VMs that all hosts take now
         """
         if not self.slots:
             return self
+        if size <= self.host_slots:
+            return None
         used = Fraction(max(self.slots - room, 0), self.slots)
         leaf = Fraction(round(self.rates.leaf * used * used * _PARTS), _PARTS)
         if not leaf:
             return None
-        return replace(self, rates=replace(self.rates, leaf=leaf), slots=0)
+        return replace(self, rates=replace(self.rates, leaf=leaf), slots=0, host_slots=1)
 
     def where_required(self, level: int) -> "FragmentationPrice":
         """Return the price for a group of which one switch of a level must hold all VMs.
@@ -96,8 +101,9 @@ def fragmentation_price(
         max(int(np.bincount(row, empty).max(initial=0)), 1)
         for row in topology.groups[[LEAF - 1, min(POD, topology.depth) - 1]]
     )
-    slots = int(empty.sum()) if are_several else 0
-    return FragmentationPrice(rates, leaf_slots, pod_slots, slots)
+    if not are_several:
+        return FragmentationPrice(rates, leaf_slots, pod_slots)
+    return FragmentationPrice(rates, leaf_slots, pod_slots, int(empty.sum()), int(empty.max()))
 
 
 def empty_hosts(topology: Topology, hosts: Array, empty: Array) -> Array:

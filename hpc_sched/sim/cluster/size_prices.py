@@ -25,15 +25,16 @@ class SizePrices:
         self._empty: dict[Size, Array] = {}  # VMs that each host takes while it has none
         self._kept: dict[Size, FragmentationPrice | None] = {}  # if all hosts take equally many
 
-    def of(self, size: Size, room: Array) -> FragmentationPrice | None:
+    def of(self, size: Size, count: int, room: Array) -> FragmentationPrice | None:
         """Return the price for VMs of a size; None without one. O(hosts), if they differ.
 
+        :param count: VMs of the job
         :param room: VMs of the size that each host takes now. Shape (hosts,)
         """
         if not self._rates:
             return None
         price = self._of_full_cloud(size, room)
-        return None if price is None else price.while_free(int(room.sum()))
+        return None if price is None else price.of_group(count, int(room.sum()))
 
     def _of_full_cloud(self, size: Size, room: Array) -> FragmentationPrice | None:
         if size not in self._empty:
