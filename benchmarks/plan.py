@@ -17,7 +17,8 @@ levels of 20 hosts a leaf, 5 switches below each other one; ``two`` levels of 20
 Members are on no leaf, or on a ``tenth`` of them, one VM each; ``VMs`` are new ones. Constraints:
 one pod where a pod is below the root, and a bound of 1, 5 or 50 % fewer new leaves than without
 it, at least one fewer; with ``--wish segment=16`` and the like a group in parts, with ``balance`` a
-balanced one. The same seed gives the same room.
+balanced one, with ``price`` the fragmentation price as delivered. The same seed gives the same
+room.
 
 Each shape is measured in processes of their own: one that takes too long or too much memory is
 given up, and the next one follows. A bound needs the plan without it; where that was given up,
@@ -44,6 +45,7 @@ from plan_shapes import (
     FREE,
     MEMBERS,
     PARTS,
+    PRICE,
     WISHES,
     Scene,
     Shape,
@@ -145,6 +147,8 @@ def rows_of(
     for wish in wishes:
         if wish in PARTS:
             yield row(wish, {"parts": wish})
+        if wish == PRICE:
+            yield row(wish, {PRICE: True})
     if new_leaves is not None:
         for wish, bound in bounds(wishes, len(scene.member_leaves), new_leaves):
             yield row(wish, bound)
@@ -209,7 +213,7 @@ def _parser() -> argparse.ArgumentParser:
     shapes("--free", FREE, metavar="N or LOW-HIGH")
     shapes("--members", MEMBERS, choices=MEMBERS)
     shapes("--count", COUNTS, type=int, metavar="VMS")
-    shapes("--wish", WISHES, choices=(*WISHES, *PARTS))
+    shapes("--wish", WISHES, choices=(*WISHES, *PARTS, PRICE))
     parser.add_argument("--runs", type=int, default=3, help="runs of a row (default 3)")
     parser.add_argument("--seed", type=int, default=1, help="of the room on hosts (default 1)")
     parser.add_argument(

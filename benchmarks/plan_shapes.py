@@ -6,12 +6,16 @@ in which shapes are measured.
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from hpc_sched.core.constraints import Bounds
 from hpc_sched.core.constraints.parts.group_parts import Parts
+from hpc_sched.core.fragmentation.price import fragmentation_price
+from hpc_sched.core.fragmentation.rates import DEFAULT
 from hpc_sched.core.plan import planner
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
@@ -42,6 +46,8 @@ PARTS = {
     "balance": Parts(is_balanced=True),
     "segment=8,balance": Parts(8, is_balanced=True),
 }
+# With the fragmentation price as delivered; not measured by default either.
+PRICE = "price"
 
 
 @dataclass(frozen=True)
@@ -76,18 +82,28 @@ class Scene:
             group_id=GROUP,
         )
 
+    @cached_property
+    def priced_problem(self) -> Problem:
+        """The same with the price that the group has where empty hosts are as the emptiest one."""
+        topology, room = self.topology, self.problem.capacity
+        price = fragmentation_price(DEFAULT, topology, np.full(len(room), max(room.max(), 1)))
+        if price is not None:
+            price = price.of_group(self.count + len(self.members), int(room.sum()))
+        return replace(self.problem, price=price)
+
     def solve(self) -> Plan | Rejection:
         """Return the answer from the Problem."""
+        problem = self.priced_problem if PRICE in self.constraints else self.problem
         bounds = Bounds(
             level=self.constraints.get("require"),
             most_leaves=self.constraints.get("max_leaves"),
             parts=PARTS.get(self.constraints.get("parts", "")),
         )
-        return planner.solve(self.problem, self.count, bounds)
+        return planner.solve(problem, self.count, bounds)
 
     def plan(self) -> Plan | Rejection:
-        """Return the answer from dicts by host name; the public signature has no parts."""
-        if "parts" in self.constraints:
+        """Return the answer from dicts by host name, whose signature has no parts and no price."""
+        if self.constraints.keys() & {"parts", PRICE}:
             return self.solve()
         return planner.plan(
             topology=self.topology,
