@@ -165,12 +165,11 @@ def test_where_hosts_take_several_vms_leaves_cost_by_what_is_in_use_and_pods_are
     four = np.full(16, 4, dtype=np.int64)
     price = fragmentation_price(rates.DEFAULT, FABRIC, four)
     assert price is not None
-    assert price.of_group(5, 0) == FragmentationPrice(rates.rates_of(0.6, 0), 16, 32)
-    # 0.6 * (16 of 64 slots in use) ^ 2
-    assert price.of_group(5, 48) == FragmentationPrice(rates.rates_of(0.0375, 0), 16, 32)
-    # 0.6 * (1 of 64) ^ 2, to a millionth
-    assert price.of_group(5, 63) == FragmentationPrice(rates.rates_of(0.000146, 0), 16, 32)
-    assert price.of_group(5, 64) is None
+    assert price.of_group(5, 0) == FragmentationPrice(rates.rates_of(1, 0), 16, 32)
+    # (16 of 64 slots in use) ^ 4, to a millionth
+    assert price.of_group(5, 48) == FragmentationPrice(rates.rates_of(0.003906, 0), 16, 32)
+    assert price.of_group(5, 61) == FragmentationPrice(rates.rates_of(0.000005, 0), 16, 32)
+    assert price.of_group(5, 63) is price.of_group(5, 64) is None
     # A host that is empty holds the group.
     assert price.of_group(4, 0) is None
     # Several hypervisors of one host may take more together than the policy allows the host.
@@ -181,7 +180,7 @@ def test_the_rate_where_hosts_take_several_vms_has_a_most():
     four = np.full(16, 4, dtype=np.int64)
     price = fragmentation_price(rates.rates_of(1000, 0.2), FABRIC, four)
     assert price is not None
-    assert price.of_group(5, 32) == FragmentationPrice(rates.rates_of(250, 0), 16, 32)
+    assert price.of_group(5, 32) == FragmentationPrice(rates.rates_of(62.5, 0), 16, 32)
     assert fragmentation_price(rates.rates_of(0, 0.2), FABRIC, four) is None
 
 

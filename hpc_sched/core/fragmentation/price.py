@@ -22,9 +22,10 @@ USED_LEAF = Fraction(1, 20)
 # the group it takes one of the fullest, since the next one is refused if none has room for it.
 REQUIRED = 500
 # Where a host takes several VMs the rate of leaves is this many times as high in a full cloud, and
-# lower by the square of what is in use: such plans break up hosts to fill leaves, which pays as
-# whole leaves become few. What they save in pods they lose in hosts: pods are free.
-OF_SEVERAL = 6
+# lower by a power of what is in use: such plans break up hosts to fill leaves, which pays as whole
+# leaves become few. What they save in pods they lose in hosts: pods are free.
+OF_SEVERAL = 10
+_POWER = 4
 # Parts of an effective rate: it is written to records as it is.
 _PARTS = 10**6
 
@@ -36,9 +37,9 @@ class FragmentationPrice:
     Of n VMs ``n^2 * rate * (room - new) / slots`` hops for each leaf that takes VMs, and for each
     switch of the level above: ``room`` is what it takes before the plan, ``new`` the VMs of the
     plan. For a leaf ``n^2 * rate / 20`` besides. Roots are free, and so are levels above pods.
-    Where a host takes several VMs of the group pods are free too, and the rate of leaves is six
-    times that of the option times the square of the share of all slots that are in use. A group
-    that one empty host holds is not charged at all.
+    Where a host takes several VMs of the group pods are free too, and the rate of leaves is ten
+    times that of the option times the fourth power of the share of all slots that are in use. A
+    group that one empty host holds is not charged at all.
     """
 
     rates: FragmentationRates
@@ -59,7 +60,7 @@ class FragmentationPrice:
         if size <= self.host_slots:
             return None
         used = Fraction(max(self.slots - room, 0), self.slots)
-        leaf = Fraction(round(self.rates.leaf * used * used * _PARTS), _PARTS)
+        leaf = Fraction(round(self.rates.leaf * used**_POWER * _PARTS), _PARTS)
         if not leaf:
             return None
         return replace(self, rates=replace(self.rates, leaf=leaf), slots=0, host_slots=1)
