@@ -282,7 +282,7 @@ OPTS = [
         "that it leaves free, in hops: all its slots are those of the largest empty switch of the "
         "level. For a level that the group requires the number is 500 times as high, and 1000 at "
         "most. Where a host takes several VMs of a group, the second number is 0, and the first "
-        "one 10 times as high in a full cloud, and lower by the fourth power of the share of slots "
+        "one 6 times as high in a full cloud, and lower by the fourth power of the share of slots "
         "in use; a group that fits on one empty host pays nothing. "
         "``hpc-sched explain`` shows what a plan costs above its own least. The price does not "
         "count for groups with an ``hpc:objective`` or with policy ``affinity``, nor for a policy "

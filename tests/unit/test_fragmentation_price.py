@@ -165,10 +165,10 @@ def test_where_hosts_take_several_vms_leaves_cost_by_what_is_in_use_and_pods_are
     four = np.full(16, 4, dtype=np.int64)
     price = fragmentation_price(rates.DEFAULT, FABRIC, four)
     assert price is not None
-    assert price.of_group(5, 0) == FragmentationPrice(rates.rates_of(1, 0), 16, 32)
-    # (16 of 64 slots in use) ^ 4, to a millionth
-    assert price.of_group(5, 48) == FragmentationPrice(rates.rates_of(0.003906, 0), 16, 32)
-    assert price.of_group(5, 61) == FragmentationPrice(rates.rates_of(0.000005, 0), 16, 32)
+    assert price.of_group(5, 0) == FragmentationPrice(rates.rates_of(0.6, 0), 16, 32)
+    # 0.6 * (16 of 64 slots in use) ^ 4, to a millionth
+    assert price.of_group(5, 48) == FragmentationPrice(rates.rates_of(0.002344, 0), 16, 32)
+    assert price.of_group(5, 61) == FragmentationPrice(rates.rates_of(0.000003, 0), 16, 32)
     assert price.of_group(5, 63) is price.of_group(5, 64) is None
     # A host that is empty holds the group.
     assert price.of_group(4, 0) is None

@@ -24,7 +24,7 @@ REQUIRED = 500
 # Where a host takes several VMs the rate of leaves is this many times as high in a full cloud, and
 # lower by a power of what is in use: such plans break up hosts to fill leaves, which pays as whole
 # leaves become few. What they save in pods they lose in hosts: pods are free.
-OF_SEVERAL = 10
+OF_SEVERAL = 6
 _POWER = 4
 # Parts of an effective rate: it is written to records as it is.
 _PARTS = 10**6
@@ -37,7 +37,7 @@ class FragmentationPrice:
     Of n VMs ``n^2 * rate * (room - new) / slots`` hops for each leaf that takes VMs, and for each
     switch of the level above: ``room`` is what it takes before the plan, ``new`` the VMs of the
     plan. For a leaf ``n^2 * rate / 20`` besides. Roots are free, and so are levels above pods.
-    Where a host takes several VMs of the group pods are free too, and the rate of leaves is ten
+    Where a host takes several VMs of the group pods are free too, and the rate of leaves is six
     times that of the option times the fourth power of the share of all slots that are in use. A
     group that one empty host holds is not charged at all.
     """
