@@ -85,10 +85,9 @@ class Scene:
     @cached_property
     def priced_problem(self) -> Problem:
         """The same with the price that the group has where empty hosts are as the emptiest one."""
-        topology, room = self.topology, self.problem.capacity
-        price = fragmentation_price(DEFAULT, topology, np.full(len(room), max(room.max(), 1)))
-        if price is not None:
-            price = price.of_group(self.count + len(self.members), int(room.sum()))
+        room = self.problem.capacity
+        empty, size = np.full(len(room), max(room.max(), 1)), self.count + len(self.members)
+        price = fragmentation_price(DEFAULT, self.topology, empty, room, size)
         return replace(self.problem, price=price)
 
     def solve(self) -> Plan | Rejection:

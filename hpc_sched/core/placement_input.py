@@ -166,10 +166,8 @@ class PlacementInput:
             return made
         bound = server_group_policy.most_of(policy, max_per_host)
         of_all = empty_hosts(topology, host_index[room > 0], empty[room > 0])
-        price = fragmentation_price(rates, topology, of_all, bound)
-        if price is not None:
-            size = int(counts.sum()) + made.whole
-            price = price.of_group(size, int(np.minimum(room, bound).sum()))
+        size = made.whole + int(counts.sum())
+        price = fragmentation_price(rates, topology, of_all, room, size, bound)
         return replace(made, price=price)
 
     @property
@@ -191,7 +189,9 @@ class PlacementInput:
         required = self.constraints.bounds.level
         if required is None:
             return self.price
-        return self.price.where_required(level_of(self.topology, required))
+        from hpc_sched.core.fragmentation.required_price import where_required
+
+        return where_required(self.price, level_of(self.topology, required))
 
     def after(self, placed: Array) -> Self:
         """Return the request once some of its VMs are placed. O(hosts of the topology).

@@ -11,6 +11,7 @@ import numpy as np
 from hpc_sched.core.constraints.parts.group_parts import Parts
 from hpc_sched.core.fragmentation.price import FragmentationPrice
 from hpc_sched.core.fragmentation.rates import rates_of
+from hpc_sched.core.fragmentation.required_price import where_required
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology import Topology
 from tests.unit.fabrics import Case
@@ -179,7 +180,7 @@ def priced_case(seed: int) -> Case:
     rates = rates_of(*draw.choice(RATES))
     price = FragmentationPrice(rates, draw.randint(1, 9), draw.randint(1, 20))
     if case.require is not None:
-        price = price.where_required(case.fabric.levels.index(case.require) + 1)
+        price = where_required(price, case.fabric.levels.index(case.require) + 1)
     return replace(case, price=price)
 
 

@@ -29,6 +29,7 @@ from hpc_sched.core.fragmentation.price import (
     empty_hosts,
     fragmentation_price,
 )
+from hpc_sched.core.fragmentation.required_price import where_required
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hpc_specs import HPCSpecs
 from hpc_sched.core.plan.planner import solve
@@ -138,9 +139,9 @@ def test_the_fullest_switch_of_the_required_level_holds_a_group(require, full, c
 
 def test_the_rate_of_the_required_level_is_within_those_of_the_option():
     high = FragmentationPrice(rates.rates_of(900, 0.1), 4, 8)
-    assert high.where_required(1).rates == rates.rates_of(1000, 0.1)
-    assert high.where_required(2).rates == rates.rates_of(900, 50)
-    assert high.where_required(3) == high
+    assert where_required(high, 1).rates == rates.rates_of(1000, 0.1)
+    assert where_required(high, 2).rates == rates.rates_of(900, 50)
+    assert where_required(high, 3) == high
 
 
 def test_broken_slots_are_what_stays_free_on_used_leaves_and_pods():
@@ -158,34 +159,54 @@ def test_the_largest_switch_counts_as_if_hosts_that_are_no_candidates_were_the_l
     assert empty.tolist() == [2, 3, 3, 3, 1, *[3] * 11]
     # Several hypervisors of one host of the topology together.
     assert empty_hosts(FABRIC, np.array([0, 0]), np.array([2, 3]))[:2].tolist() == [5, 3]
-    assert fragmentation_price(rates.DEFAULT, FABRIC, empty, 1) == PRICE
+    room = np.zeros(16, dtype=np.int64)
+    assert fragmentation_price(rates.DEFAULT, FABRIC, empty, room, 5, 1) == PRICE
 
 
-def test_where_hosts_take_several_vms_leaves_cost_by_what_is_in_use_and_pods_are_free():
-    four = np.full(16, 4, dtype=np.int64)
-    price = fragmentation_price(rates.DEFAULT, FABRIC, four)
-    assert price is not None
-    assert price.of_group(5, 0) == FragmentationPrice(rates.rates_of(0.6, 0), 16, 32)
-    # 0.6 * (16 of 64 slots in use) ^ 4, to a millionth
-    assert price.of_group(5, 48) == FragmentationPrice(rates.rates_of(0.002344, 0), 16, 32)
-    assert price.of_group(5, 61) == FragmentationPrice(rates.rates_of(0.000003, 0), 16, 32)
-    assert price.of_group(5, 63) is price.of_group(5, 64) is None
-    # A host that is empty holds the group.
-    assert price.of_group(4, 0) is None
-    # Several hypervisors of one host may take more together than the policy allows the host.
-    assert price.of_group(5, 65) is None
+def price_while_free(
+    free: int, empty: int = 4, size: int = 5, of_option: rates.FragmentationRates = rates.DEFAULT
+) -> FragmentationPrice | None:
+    """Return the price of a group while the first host takes all that is free."""
+    room = np.array([free, *[0] * 15])
+    return fragmentation_price(of_option, FABRIC, np.full(16, empty), room, size)
+
+
+@pytest.mark.parametrize(
+    ("free", "rate"),
+    [
+        (0, 0.6),
+        # 0.6 * (16 of 64 slots in use) ^ 4, to a millionth
+        (48, 0.002344),
+        (61, 0.000003),
+    ],
+)
+def test_where_hosts_take_several_vms_leaves_cost_by_what_is_in_use_and_pods_are_free(free, rate):
+    assert price_while_free(free) == FragmentationPrice(rates.rates_of(rate, 0), 16, 32)
+
+
+@pytest.mark.parametrize(
+    ("free", "size"),
+    [
+        (63, 5),
+        (64, 5),
+        # Several hypervisors of one host may take more together than the policy allows the host.
+        (65, 5),
+        # A host that is empty holds the group.
+        (0, 4),
+    ],
+)
+def test_a_group_of_a_host_and_one_in_an_empty_cloud_are_not_charged(free, size):
+    assert price_while_free(free, size=size) is None
 
 
 def test_the_rate_where_hosts_take_several_vms_has_a_most():
-    four = np.full(16, 4, dtype=np.int64)
-    price = fragmentation_price(rates.rates_of(1000, 0.2), FABRIC, four)
-    assert price is not None
-    assert price.of_group(5, 32) == FragmentationPrice(rates.rates_of(62.5, 0), 16, 32)
-    assert fragmentation_price(rates.rates_of(0, 0.2), FABRIC, four) is None
+    highest = price_while_free(32, of_option=rates.rates_of(1000, 0.2))
+    assert highest == FragmentationPrice(rates.rates_of(62.5, 0), 16, 32)
+    assert price_while_free(32, of_option=rates.rates_of(0, 0.2)) is None
 
 
 def test_the_price_where_hosts_take_one_vm_does_not_depend_on_what_is_in_use():
-    assert [PRICE.of_group(1, room) for room in (0, 8, 16)] == [PRICE] * 3
+    assert [price_while_free(room, 1, 1) for room in (0, 1)] == [PRICE] * 2
 
 
 @pytest.mark.parametrize(("in_pod2", "leaf"), [(4, "leaf2"), (0, "leaf1")])
@@ -215,9 +236,9 @@ def test_a_policy_bounds_the_slots_of_an_empty_host(policy, most, expected):
 
 def test_without_rates_or_pods_there_is_no_price():
     empty = np.ones(16, dtype=np.int64)
-    assert fragmentation_price(rates.NO_PRICE, FABRIC, empty) is None
+    assert fragmentation_price(rates.NO_PRICE, FABRIC, empty, empty, 5) is None
     flat = Topology.from_tree({"cloud": list(FABRIC.hosts)})
-    assert fragmentation_price(rates.DEFAULT, flat, empty) is None
+    assert fragmentation_price(rates.DEFAULT, flat, empty, empty, 5) is None
 
 
 @pytest.mark.parametrize(

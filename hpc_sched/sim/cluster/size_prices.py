@@ -23,29 +23,28 @@ class SizePrices:
         """Start without a size."""
         self._cluster, self._rates = cluster, rates
         self._empty: dict[Size, Array] = {}  # VMs that each host takes while it has none
-        self._kept: dict[Size, FragmentationPrice | None] = {}  # if all hosts take equally many
+        self._kept: dict[Size, FragmentationPrice | None] = {}  # if all hosts take one
 
     def of(self, size: Size, count: int, room: Array) -> FragmentationPrice | None:
-        """Return the price for VMs of a size; None without one. O(hosts), if they differ.
+        """Return the price for a job of VMs of a size; None without one. O(hosts), if not kept.
 
-        :param count: VMs of the job
         :param room: VMs of the size that each host takes now. Shape (hosts,)
         """
         if not self._rates:
             return None
-        price = self._of_full_cloud(size, room)
-        return None if price is None else price.of_group(count, int(room.sum()))
-
-    def _of_full_cloud(self, size: Size, room: Array) -> FragmentationPrice | None:
         if size not in self._empty:
             if len(self._empty) >= _MOST:
                 self._empty.clear()
                 self._kept.clear()
-            self._empty[size] = empty = capacities(self._cluster.total, size)
-            if (empty == empty[0]).all():
-                self._kept[size] = fragmentation_price(self._rates, self._cluster.topology, empty)
+            self._empty[size] = capacities(self._cluster.total, size)
+            if (self._empty[size] == 1).all():
+                self._kept[size] = self._price(self._empty[size], count, room)
         if size in self._kept:
             return self._kept[size]
-        topology, [candidates] = self._cluster.topology, np.nonzero(room)
-        empty = empty_hosts(topology, candidates, self._empty[size][candidates])
-        return fragmentation_price(self._rates, topology, empty)
+        [candidates] = np.nonzero(room)
+        of_candidates = self._empty[size][candidates]
+        empty = empty_hosts(self._cluster.topology, candidates, of_candidates)
+        return self._price(empty, count, room)
+
+    def _price(self, empty: Array, count: int, room: Array) -> FragmentationPrice | None:
+        return fragmentation_price(self._rates, self._cluster.topology, empty, room, count)
