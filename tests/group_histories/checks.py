@@ -186,7 +186,7 @@ def _check_fullest(cloud: SeenCloud, request: Request, needed: int, below: str) 
     """Check that no pod that holds a new group has less room than the one that it requires."""
     members = [view.members or view.awaiting for view in request.views]
     if below == LEAVES or any(members) or max(cloud.sizes.values()) > 1:
-        # Where members are the others must be, and hosts of several VMs have no price.
+        # Where members are the others must be, and pods are free if a host takes several VMs.
         return
     room: Counter[str] = Counter()
     for node, number in _rooms(request, request.views[-1]).items():

@@ -28,6 +28,7 @@ class SizePrices:
     def of(self, size: Size, count: int, room: Array) -> FragmentationPrice | None:
         """Return the price for a job of VMs of a size; None without one. O(hosts), if not kept.
 
+        :param count: VMs of the job
         :param room: VMs of the size that each host takes now. Shape (hosts,)
         """
         if not self._rates:
